@@ -1,0 +1,168 @@
+"""What several papers share: records, ranking, and how a population is laid out.
+
+Every function is pure and written against the array API standard: no item assignment, no
+Python ``if`` on array values. ``xp`` is the array library, resolved once by the caller.
+"""
+
+import math
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = Any  # an array of whichever library x0 belongs to; the standard has no common base class
+Namespace = Any  # that library's module of functions
+
+
+class Shape(NamedTuple):
+    """The shape of a distribution, sigma aside: D (I + v v^T) D, or the full matrix C.
+
+    It starts a search, and carries one from method to method: each method takes of it what its
+    own covariance can hold (see `diagonal_of` and `matrix_of`).
+    """
+
+    D: Array
+    v: Array | None = None
+    C: Array | None = None
+
+
+class Report(NamedTuple):
+    """What the history and the stopping rules look at after each generation."""
+
+    sigma: Array  # the step size
+    deviations: Array  # (d,): standard deviation of each coordinate
+    axis_ratio: Array  # longest over shortest axis; for D(I + vv^T)D an upper bound
+    norm_v: Array  # |v|; NaN for a method that has no v
+    phase: Array  # 1 movement, 2 stagnation, 3 convergence; 0 for a method that has none
+
+
+def default_popsize(dim: int) -> int:
+    """4 + floor(3 ln d), the default of CMA-ES and of most methods since."""
+    return 4 + math.floor(3 * math.log(dim))
+
+
+def even_default_popsize(dim: int) -> int:
+    """The same, rounded up to an even number for methods that sample in pairs."""
+    popsize = default_popsize(dim)
+    return popsize + popsize % 2
+
+
+def norm_of_normal(dim: int) -> float:
+    """E|N(0, I)|, by the approximation every paper of this family uses."""
+    return math.sqrt(dim) * (1 - 1 / (4 * dim) + 1 / (21 * dim**2))
+
+
+def nes_weights(popsize: int) -> NDArray[np.float64]:
+    """Positive rank weights of NES, best first, sum 1: max(0, ln(lambda/2 + 1) - ln i)."""
+    w_hat = [max(0.0, math.log(popsize / 2 + 1) - math.log(i)) for i in range(1, popsize + 1)]
+    return np.asarray(w_hat) / math.fsum(w_hat)
+
+
+def effective_size(weights: NDArray[np.float64]) -> float:
+    """mu_eff: how many equally weighted samples would average as well as these weights do."""
+    return math.fsum(weights) ** 2 / math.fsum(weights**2)
+
+
+def path_scale(c: float, mu_eff: float) -> float:
+    """sqrt(c (2 - c) mu_eff): keeps an evolution path at N(0, I) under neutral selection."""
+    return math.sqrt(c * (2 - c) * mu_eff)
+
+
+def constant(xp: Namespace, value: Any, like: Array) -> Array:
+    """A host constant as an array of the library, dtype and device of ``like``."""
+    return xp.asarray(value, dtype=like.dtype, device=like.device)
+
+
+def norm2(xp: Namespace, x: Array) -> Array:
+    """|x|^2 of each row, or of a vector."""
+    return xp.sum(x * x, axis=-1)
+
+
+def mirrored(xp: Namespace, mean: Array, step: Array) -> Array:
+    """The antithetic population: rows mean + step, then rows mean - step, in the same order."""
+    return xp.concat([mean + step, mean - step], axis=0)
+
+
+def pair_sums(weights: Array) -> tuple[Array, Array]:
+    """(w+ - w-, w+ + w-): the weights of odd and of even functions of z, per antithetic pair."""
+    half = weights.shape[0] // 2
+    return weights[:half] - weights[half:], weights[:half] + weights[half:]
+
+
+def is_feasible(xp: Namespace, f: Array) -> Array:
+    """True where a value can be ranked by itself; +inf and NaN mean infeasible."""
+    return f < xp.inf
+
+
+def feasible_count(xp: Namespace, f: Array, like: Array) -> Array:
+    """lambda_F: the number of feasible candidates, as a 0-d array of the state's dtype."""
+    return xp.sum(xp.astype(is_feasible(xp, f), like.dtype))
+
+
+def weights_by_candidate(
+    xp: Namespace, by_rank: Array, f: Array, norm_z2: Array, *, share_ties: bool = True
+) -> Array:
+    """Hand each candidate the weight of its rank.
+
+    The order is: feasible before infeasible; feasible ones by value; infeasible ones by |z|, so
+    that the closest to the mean counts as the best of them. Candidates that compare equal share
+    the mean of their weights: a stable sort alone would favour the first half of an antithetic
+    population and push the mean along +z on a plateau.
+    """
+    feasible = is_feasible(xp, f)
+    value = xp.where(feasible, f, xp.inf)
+    distance = xp.where(feasible, xp.zeros_like(norm_z2), norm_z2)
+    nearest_first = xp.argsort(distance, stable=True)
+    best_first = xp.argsort(xp.take(value, nearest_first, axis=0), stable=True)
+    order = xp.take(nearest_first, best_first, axis=0)
+    if share_ties:
+        value, distance = xp.take(value, order, axis=0), xp.take(distance, order, axis=0)
+        by_rank = _share_ties(xp, by_rank, value, distance)
+    rank = xp.argsort(order, stable=True)  # the inverse permutation
+    return xp.take(by_rank, rank, axis=0)
+
+
+def _share_ties(xp: Namespace, by_rank: Array, value: Array, distance: Array) -> Array:
+    """Replace the weights of each run of equal (value, distance) by their mean."""
+    differs = (value[1:] != value[:-1]) | (distance[1:] != distance[:-1])
+    run = xp.cumulative_sum(xp.astype(differs, xp.int64), include_initial=True)
+    first = xp.searchsorted(run, run, side="left")
+    last = xp.searchsorted(run, run, side="right")
+    total = xp.cumulative_sum(by_rank, include_initial=True)
+    count = last - first
+    mean = (xp.take(total, last, axis=0) - xp.take(total, first, axis=0)) / xp.astype(
+        count, by_rank.dtype
+    )
+    return xp.where(count == 1, by_rank, mean)
+
+
+StateT = TypeVar("StateT", bound=tuple[Any, ...])
+
+
+def unless_flat(xp: Namespace, f: Array, old: StateT, new: StateT) -> StateT:
+    """``new``, but ``old`` to the bit after a generation whose values are all equal.
+
+    Such a generation says nothing, yet the evolution paths would go on moving the distribution.
+    """
+    flat = xp.all(f == f[0]) & xp.isfinite(f[0])
+    kept = (xp.where(flat, a, b) for a, b in zip(old, new, strict=True))
+    return type(old)(*kept)
+
+
+def diagonal_of(xp: Namespace, shape: Shape) -> Array:
+    """The square roots of the diagonal of a shape: what a separable method keeps of it."""
+    if shape.C is not None:
+        return xp.sqrt(xp.linalg.diagonal(shape.C))
+    if shape.v is None:
+        return shape.D
+    return shape.D * xp.sqrt(1 + shape.v * shape.v)
+
+
+def matrix_of(xp: Namespace, shape: Shape) -> Array:
+    """The full matrix of a shape."""
+    if shape.C is not None:
+        return shape.C
+    eye = xp.eye(shape.D.shape[0], dtype=shape.D.dtype, device=shape.D.device)
+    if shape.v is not None:
+        eye = eye + shape.v[:, None] * shape.v[None, :]
+    return shape.D[:, None] * eye * shape.D[None, :]

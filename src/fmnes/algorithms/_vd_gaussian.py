@@ -1,0 +1,125 @@
+"""The Gaussian N(m, sigma^2 D (I + v v^T) D): its samples and its natural gradient.
+
+Y. Akimoto, A. Auger, N. Hansen: "Comparison-based natural gradient optimization in high
+dimension", GECCO 2014. VD-CMA and CR-FM-NES share this model; everything here is O(d) a sample.
+
+Notation: vbar = v/|v|, vv = vbar*vbar, g = 1 + |v|^2, r = sqrt(g), a = <z, vbar>. A sample is
+y = (I + v v^T)^(1/2) z = z + (r - 1) a vbar, and x = m + sigma D y.
+
+The papers compute s and t sample by sample from y. Both are linear in the samples, so the sums
+are taken first; and written in z instead of y, the terms of size |v|^2 that cancel in the papers'
+formulas never appear:
+
+    s_0 = z*z - 1 + ((r - 1)^2 / r) vbar * a z_perp            with z_perp = z - a vbar
+    t_0 = r a z_perp + (g/2) (a^2 - 1) vbar
+
+so that float32 is enough and any length of v is safe (docs/safe-variant.md derives it).
+"""
+
+from typing import NamedTuple
+
+from fmnes.algorithms._shared import Array, Namespace, norm2
+
+
+class Direction(NamedTuple):
+    """v taken apart, with the scalars that every formula needs."""
+
+    vbar: Array  # v / |v|
+    norm_v: Array
+    g: Array  # 1 + |v|^2
+    r: Array  # sqrt(g)
+
+
+class Moments(NamedTuple):
+    """Weighted sums over the samples, all that the natural gradient needs of them."""
+
+    az: Array  # sum w a z_perp, orthogonal to v
+    zz: Array  # sum w z*z
+    aa: Array  # sum w a^2
+    total: Array | float  # sum w
+
+
+class Gradient(NamedTuple):
+    """Natural gradient of the log-likelihood, summed over the samples."""
+
+    log_D: Array  # relative change of D: the papers' s
+    v: Array  # change of v: t / |v|
+    u: Array  # change of u = D v, divided by D: equal to v * log_D + (change of v)
+
+
+def direction(xp: Namespace, v: Array) -> Direction:
+    """Length and unit vector of v."""
+    norm_v2 = norm2(xp, v)
+    norm_v = xp.sqrt(norm_v2)
+    return Direction(v / norm_v, norm_v, 1 + norm_v2, xp.sqrt(1 + norm_v2))
+
+
+def stretch(of: Direction, z: Array, a: Array) -> Array:
+    """(I + v v^T)^(1/2) z, for rows z with a = z @ vbar, or for one vector and its scalar a."""
+    return z + ((of.r - 1) * a)[..., None] * of.vbar
+
+
+def unstretch(xp: Namespace, of: Direction, y: Array) -> tuple[Array, Array]:
+    """z = (I + v v^T)^(-1/2) y of one vector, and its a = <z, vbar>."""
+    a = xp.sum(y * of.vbar) / of.r
+    return y - (of.r - 1) * a * of.vbar, a
+
+
+def sample_moments(xp: Namespace, of: Direction, w: Array, z: Array, a: Array) -> Moments:
+    """Weighted sums over the rows of z: the only pass over the samples."""
+    aa = xp.sum(w * a * a)
+    return Moments((w * a) @ z - aa * of.vbar, w @ (z * z), aa, xp.sum(w))
+
+
+def add_sample(of: Direction, sums: Moments, w: Array | float, z: Array, a: Array) -> Moments:
+    """The sums with one more sample: an evolution path enters as a sample of weight c_1."""
+    return Moments(
+        sums.az + w * a * (z - a * of.vbar),
+        sums.zz + w * z * z,
+        sums.aa + w * a * a,
+        sums.total + w,
+    )
+
+
+def natural_gradient(xp: Namespace, of: Direction, sums: Moments) -> Gradient:
+    """Solve F (dv, d log D) = gradient for the Fisher matrix F, in O(d).
+
+    F's off-diagonal blocks are multiplied by alpha <= 1, which keeps it regular where one
+    coordinate holds most of v (Akimoto et al., section 3.2). In the well-conditioned form of the
+    papers' constants: kappa = min(4, (2 - 1/r) / max vv),
+    alpha^2 = (|v|^4 + kappa g) / (2 + |v|^2)^2, b = kappa - 2 alpha^2, H = 2 - kappa vv.
+    """
+    vbar, norm_v, g, r = of
+    vv = vbar * vbar
+    n2 = g - 1
+    kappa = xp.clip((2 - 1 / r) / xp.max(vv), None, 4.0)
+    alpha2 = (n2 / (g + 1)) ** 2 + kappa / (g + 1) * (g / (g + 1))
+    alpha = xp.sqrt(alpha2)
+    b = kappa - 2 * alpha2
+    H = 2 - kappa * vv
+
+    # s = s_0 - (alpha/g) ((2 + |v|^2) vbar*t_0 - |v|^2 <vbar, t_0> vv), summed over the samples.
+    # The factor of vbar*az is ((r - 1)^2 - alpha (1 + g)) / r, without its cancellation.
+    factor = (4 - kappa) * r / ((g + 1) * (1 + alpha)) - 2
+    s = sums.zz - sums.total + factor * vbar * sums.az - alpha * (sums.aa - sums.total) * vv
+    # s <- (diag(H) + b vv vv^T)^(-1) s, by Sherman and Morrison.
+    vv_H = vv / H
+    s = s / H - b / (1 + b * xp.sum(vv * vv_H)) * xp.sum(vv_H * s) * vv_H
+
+    # t = t_0 - alpha ((2 + |v|^2) vbar*s - <vv, s> vbar)
+    along = 0.5 * g * (sums.aa - sums.total) + alpha * xp.sum(vv * s)
+    straight = r * sums.az + along * vbar
+    t = straight - alpha * (g + 1) * vbar * s
+    # t + |v|^2 vbar*s: |v|^2 - alpha (2 + |v|^2) = -kappa g / (|v|^2 + alpha (2 + |v|^2)).
+    t_u = straight - kappa * (g / (n2 + alpha * (g + 1))) * vbar * s
+    return Gradient(s, t / norm_v, t_u / norm_v)
+
+
+def axis_ratio_bound(xp: Namespace, D: Array, v: Array) -> Array:
+    """An upper bound of the ratio of the longest to the shortest axis of D (I + v v^T) D."""
+    return xp.max(D) / xp.min(D) * xp.sqrt(1 + norm2(xp, v))
+
+
+def deviations(xp: Namespace, sigma: Array, D: Array, v: Array) -> Array:
+    """Standard deviation of each coordinate: sigma D sqrt(1 + v^2)."""
+    return sigma * D * xp.sqrt(1 + v * v)
