@@ -1,0 +1,513 @@
+"""Slow, literal transcriptions of one generation of each method, sample by sample.
+
+They are written from the equations alone, without the library's tricks: loops over samples,
+explicit matrices, explicit sorting. States are plain dicts under the papers' letters. What these
+functions and the library agree on, two texts written apart agree on.
+
+Every ``*_ask(state, z)`` returns the population, every ``*_tell(state, z, f)`` the next state.
+"""
+
+import math
+
+import numpy as np
+from scipy.linalg import expm, sqrtm
+from scipy.optimize import brentq
+
+# --- Constants -----------------------------------------------------------------------------------
+
+
+def w_hat(lam):
+    """max(0, ln(lambda/2 + 1) - ln i)."""
+    return [max(0.0, math.log(lam / 2 + 1) - math.log(i)) for i in range(1, lam + 1)]
+
+
+def w_rank(lam):
+    return [w / sum(w_hat(lam)) - 1 / lam for w in w_hat(lam)]
+
+
+def mu_eff_nes(lam):
+    return 1 / sum((w + 1 / lam) ** 2 for w in w_rank(lam))
+
+
+def chi(d):
+    return math.sqrt(d) * (1 - 1 / (4 * d) + 1 / (21 * d**2))
+
+
+def h_inv(d):
+    return brentq(lambda a: (1 + a**2) * math.exp(a**2 / 2) / 0.24 - 10 - d, 0, 40, xtol=1e-15)
+
+
+def alpha(d, lam, lam_F):
+    return h_inv(d) * min(1, math.sqrt(lam / d)) * math.sqrt(lam_F / lam)
+
+
+def eta_sigma(phase, d, lam_F):
+    return {
+        "move": 1.0,
+        "stag": math.tanh((0.024 * lam_F + 0.7 * d + 20) / (d + 12)),
+        "conv": 2 * math.tanh((0.025 * lam_F + 0.75 * d + 10) / (d + 4)),
+    }[phase]
+
+
+def c_sigma_nes(d, lam):
+    return (mu_eff_nes(lam) + 2) / (d + mu_eff_nes(lam) + 5)
+
+
+def c_c_cma(d, mu_eff):
+    return (4 + mu_eff / d) / (d + 4 + 2 * mu_eff / d)
+
+
+def c_1_cma(d, mu_eff):
+    return 2 / ((d + 1.3) ** 2 + mu_eff)
+
+
+def d_sigma_cma(d, mu_eff, c_sigma):
+    return 1 + c_sigma + 2 * max(0, math.sqrt((mu_eff - 1) / (d + 1)) - 1)
+
+
+def c_1_cr_fm_nes(d, lam, lam_F, variant):
+    factor = (d - 5) / 6 if variant == "paper" else max((d - 5) / 6, 0.5)
+    return factor * c_1_cma(d, mu_eff_nes(lam)) * lam_F / lam
+
+
+def eta_B_cr_fm_nes(d, lam_F):
+    return math.tanh((min(0.02 * lam_F, 3 * math.log(d)) + 5) / (0.23 * d + 25))
+
+
+def eta_B_dx_nes_ic(phase, d, lam_F):
+    factor = {"move": 180, "stag": 168, "conv": 12}[phase]
+    return factor * d * math.tanh(0.02 * lam_F) / (47 * d**2 + 6400)
+
+
+def positive_cma_weights(lam):
+    """ln((lambda+1)/2) - ln i for i <= lambda/2, normalised to 1; and their mu_eff."""
+    raw = [math.log((lam + 1) / 2) - math.log(i) for i in range(1, lam // 2 + 1)]
+    w = [r / sum(raw) for r in raw] + [0.0] * (lam - len(raw))
+    return w, 1 / sum(wi**2 for wi in w)
+
+
+# --- What every method shares --------------------------------------------------------------------
+
+
+def feasible(f):
+    return not math.isnan(f) and f != math.inf
+
+
+def count_feasible(f):
+    return sum(1 for fi in f if feasible(fi))
+
+
+def flat(f):
+    """All values equal and finite: such a generation is to change nothing."""
+    return math.isfinite(f[0]) and all(fi == f[0] for fi in f)
+
+
+def weight_of_each(by_rank, f, z, share_ties=True):
+    """The weight of each candidate: feasible ones by f, then infeasible ones by |z|.
+
+    Candidates that compare equal share the mean of the weights of the ranks they hold together.
+    """
+    keys = [
+        (0, fi, 0.0) if feasible(fi) else (1, 0.0, float(np.sum(zi * zi)))
+        for fi, zi in zip(f, z, strict=True)
+    ]
+    order = sorted(range(len(keys)), key=lambda i: keys[i])  # Python's sort is stable
+    weight = [0.0] * len(keys)
+    for rank, i in enumerate(order):
+        weight[i] = by_rank[rank]
+    if share_ties:
+        for i, key in enumerate(keys):
+            ranks = [rank for rank, j in enumerate(order) if keys[j] == key]
+            weight[i] = sum(by_rank[rank] for rank in ranks) / len(ranks)
+    return weight
+
+
+def both_halves(z):
+    """Rows z, then rows -z."""
+    return [zi for zi in z] + [-zi for zi in z]
+
+
+def weighted(w, terms):
+    return sum(wi * term for wi, term in zip(w, terms, strict=True))
+
+
+def phase_of(p_sigma, d):
+    length = np.linalg.norm(p_sigma)
+    if length >= chi(d):
+        return "move"
+    if length >= 0.1 * chi(d):
+        return "stag"
+    return "conv"
+
+
+def phase_and_weights(state, z, f, share_ties=True):
+    """Steps 4 to 6 of CR-FM-NES, FM-NES and DX-NES-IC: p_sigma, the phase, the weights.
+
+    ``z`` has all lambda rows.
+    """
+    lam, d = len(z), len(z[0])
+    mu_eff, c_sigma = mu_eff_nes(lam), c_sigma_nes(d, lam)
+    hat = weight_of_each(w_hat(lam), f, z, share_ties)
+    w = [h / sum(w_hat(lam)) - 1 / lam for h in hat]
+    step = math.sqrt(c_sigma * (2 - c_sigma) * mu_eff) * weighted(w, z)
+    p_sigma = (1 - c_sigma) * state["p_sigma"] + step
+    phase = phase_of(p_sigma, d)
+    if phase == "move":
+        a = alpha(d, lam, count_feasible(f))
+        dist = [h * math.exp(a * np.linalg.norm(zi)) for h, zi in zip(hat, z, strict=True)]
+        w = [h / sum(dist) - 1 / lam for h in dist]
+    return p_sigma, phase, w
+
+
+# --- CR-FM-NES (1.2), and the restricted Gaussian that VD-CMA has too ----------------------------
+
+
+def vd_sample(v, z):
+    """(I + v v^T)^(1/2) z."""
+    vbar = v / np.linalg.norm(v)
+    return z + (math.sqrt(1 + v @ v) - 1) * (z @ vbar) * vbar
+
+
+def vd_gradient(v, y):
+    """(s, t) of step 10 for one sample y."""
+    n2 = v @ v
+    g = 1 + n2
+    vbar = v / np.linalg.norm(v)
+    vv = vbar * vbar
+    s = y * y - (n2 / g) * (y @ vbar) * (y * vbar) - 1
+    t = (y @ vbar) * y - 0.5 * ((y @ vbar) ** 2 + g) * vbar
+    alpha_vd = min(1, math.sqrt(n2**2 + (2 * g - math.sqrt(g)) / max(vv)) / (2 + n2))
+    b = 2 * alpha_vd**2 - (1 - alpha_vd**2) * n2**2 / g
+    H = 2 - (b + 2 * alpha_vd**2) * vv
+    s = s - (alpha_vd / g) * ((2 + n2) * vbar * t - n2 * (vbar @ t) * vv)
+    s = s / H - b / (1 + b * (vv @ (vv / H))) * ((vv / H) @ s) * (vv / H)
+    t = t - alpha_vd * ((2 + n2) * vbar * s - (vv @ s) * vbar)
+    return s, t
+
+
+def cr_fm_nes_ask(state, z):
+    rows = [
+        state["m"] + state["sigma"] * state["D"] * vd_sample(state["v"], zi)
+        for zi in both_halves(z)
+    ]
+    return np.array(rows)
+
+
+def cr_fm_nes_tell(state, z, f, variant="safe"):
+    if variant == "safe" and flat(f):
+        return dict(state)
+    m, sigma, D, v = state["m"], state["sigma"], state["D"], state["v"]
+    z, x = both_halves(z), cr_fm_nes_ask(state, z)
+    lam, d, lam_F = len(z), len(m), count_feasible(f)
+    mu_eff = mu_eff_nes(lam)
+    p_sigma, phase, w = phase_and_weights(state, z, f, share_ties=variant == "safe")
+
+    wxm = weighted(w, [xi - m for xi in x])
+    c_c = c_c_cma(d, mu_eff)
+    p_c = (1 - c_c) * state["p_c"] + math.sqrt(c_c * (2 - c_c) * mu_eff) * wxm / sigma
+
+    eta_B, c_1 = eta_B_cr_fm_nes(d, lam_F), c_1_cr_fm_nes(d, lam, lam_F, variant)
+    S, T = np.zeros(d), np.zeros(d)
+    for wi, zi in zip(w, z, strict=True):
+        s, t = vd_gradient(v, vd_sample(v, zi))
+        S, T = S + eta_B * wi * s, T + eta_B * wi * t
+    s, t = vd_gradient(v, p_c / D)
+    S, T = S + c_1 * s, T + c_1 * t
+    dv = T / np.linalg.norm(v)
+    if variant == "paper":
+        v_new, D_new = v + dv, D * (1 + S)
+    else:  # one step in D and u = D v, as far as neither changes by more than 70 %
+        du = dv + v * S
+        fraction = min(
+            1, 0.7 / max(abs(S)), 0.7 * np.linalg.norm(v) / np.linalg.norm(du)
+        )
+        D_new = D * (1 + fraction * S)
+        v_new = (v + fraction * du) / (1 + fraction * S)
+    log_det = sum(math.log(Dj) for Dj in D_new) / d + math.log(1 + v_new @ v_new) / (2 * d)
+
+    G_sigma = sum(wi * (zij**2 - 1) for wi, zi in zip(w, z, strict=True) for zij in zi) / d
+    return {
+        "m": m + wxm,
+        "sigma": sigma * math.exp(eta_sigma(phase, d, lam_F) * G_sigma / 2),
+        "D": D_new / math.exp(log_det),
+        "v": v_new,
+        "p_sigma": p_sigma,
+        "p_c": p_c,
+    }
+
+
+# --- DX-NES-IC (3.1) and FM-NES (3.2; section II of the CR-FM-NES paper) -------------------------
+
+
+def dx_nes_ic_ask(state, z):
+    rows = [state["m"] + state["sigma"] * state["B"] @ zi for zi in both_halves(z)]
+    return np.array(rows)
+
+
+def dx_nes_ic_tell(state, z, f):
+    if flat(f):
+        return dict(state)
+    new, _phase = _dx_nes_ic_step(state, both_halves(z), f)
+    return new
+
+
+def _dx_nes_ic_step(state, z, f):
+    m, sigma, B = state["m"], state["sigma"], state["B"]
+    lam, d, lam_F = len(z), len(m), count_feasible(f)
+    eye = np.eye(d)
+    p_sigma, phase, w = phase_and_weights(state, z, f)
+    G_delta = weighted(w, z)
+    G_M = weighted(w, [np.outer(zi, zi) - eye for zi in z])
+    G_sigma = np.trace(G_M) / d
+    G_B = G_M - G_sigma * eye
+    sigma_new = sigma * math.exp(eta_sigma(phase, d, lam_F) * G_sigma / 2)
+    B_new = B @ expm(eta_B_dx_nes_ic(phase, d, lam_F) * G_B / 2)
+
+    old, grown = B @ B.T, B_new @ B_new.T
+    e = np.linalg.eigh(old).eigenvectors.T  # rows
+    tau = [(ei @ grown @ ei) / (ei @ old @ ei) - 1 for ei in e]
+    c_gamma, d_gamma = 1 / (3 * (d - 1)), min(1, d / lam)
+    grown_by = math.sqrt(1 + d_gamma * max(tau))
+    gamma = max((1 - c_gamma) * state["gamma"] + c_gamma * grown_by, 1)
+    if phase == "move":
+        Q = eye + (gamma - 1) * sum(
+            np.outer(ei, ei) if tau_i > 0 else 0 * eye for ei, tau_i in zip(e, tau, strict=True)
+        )
+        root = np.linalg.det(Q) ** (1 / d)
+        sigma_new, B_new = sigma_new * root, Q @ B_new / root
+    new = {
+        "m": m + sigma * B @ G_delta,
+        "sigma": sigma_new,
+        "B": B_new,
+        "p_sigma": p_sigma,
+        "gamma": gamma,
+    }
+    return new, phase
+
+
+# --- xNES (3.4), SNES (3.5), R1-NES (3.6) --------------------------------------------------------
+
+
+def xnes_ask(state, z):
+    return np.array([state["m"] + state["sigma"] * state["B"] @ zi for zi in z])
+
+
+def xnes_tell(state, z, f):
+    if flat(f):
+        return dict(state)
+    m, sigma, B = state["m"], state["sigma"], state["B"]
+    lam, d = len(z), len(m)
+    eta = 0.6 * (3 + math.log(d)) / (d * math.sqrt(d))
+    w = weight_of_each(w_rank(lam), f, z)
+    G_M = weighted(w, [np.outer(zi, zi) - np.eye(d) for zi in z])
+    G_sigma = np.trace(G_M) / d
+    return {
+        "m": m + sigma * B @ weighted(w, z),
+        "sigma": sigma * math.exp(eta * G_sigma / 2),
+        "B": B @ expm(eta * (G_M - G_sigma * np.eye(d)) / 2),
+    }
+
+
+def snes_ask(state, z):
+    return np.array([state["m"] + state["s"] * zi for zi in z])
+
+
+def snes_tell(state, z, f):
+    if flat(f):
+        return dict(state)
+    d = len(state["m"])
+    u = weight_of_each(w_rank(len(z)), f, z)
+    eta_s = (3 + math.log(d)) / (5 * math.sqrt(d))
+    return {
+        "m": state["m"] + state["s"] * weighted(u, z),
+        "s": state["s"] * np.exp(0.5 * eta_s * weighted(u, [zi * zi - 1 for zi in z])),
+    }
+
+
+def r1_nes_sample(state, zi):
+    """y ~ N(0, I + p p^T) by the symmetric root, so that d draws are enough."""
+    root = np.real(sqrtm(np.eye(len(zi)) + np.outer(state["p"], state["p"])))
+    return root @ zi
+
+
+def r1_nes_ask(state, z):
+    return np.array([state["m"] + math.exp(state["L"]) * r1_nes_sample(state, zi) for zi in z])
+
+
+def r1_nes_tell(state, z, f):
+    if flat(f):
+        return dict(state)
+    p, L = state["p"], state["L"]
+    d, lam, eta = len(p), len(z), 0.1
+    r = np.linalg.norm(p)
+    c, v = math.log(r), p / r
+    u = weight_of_each([h / sum(w_hat(lam)) for h in w_hat(lam)], f, z)
+    y = [r1_nes_sample(state, zi) for zi in z]
+
+    delta_p, delta_L = np.zeros(d), 0.0
+    for ui, yi in zip(u, y, strict=True):
+        k = ((r**2 - d + 2) * (v @ yi) ** 2 - (r**2 + 1) * (yi @ yi)) / (2 * r * (d - 1))
+        delta_p = delta_p + ui * k * v + ui * (v @ yi) / r * yi
+        delta_L += ui * ((yi @ yi - d) - ((v @ yi) ** 2 - 1)) / (2 * (d - 1))
+    delta_c = delta_p @ v / r
+    e = min(eta, 2 * math.sqrt(r**2 / (delta_p @ delta_p)))
+    if delta_c > 0:
+        p_new = p + e * delta_p
+    else:
+        v_new = v + e * (delta_p / r - delta_c * v)
+        p_new = math.exp(c + e * delta_c) * v_new / np.linalg.norm(v_new)
+    return {
+        "m": state["m"] + math.exp(L) * weighted(u, y),
+        "L": L + eta * delta_L,
+        "p": p_new,
+    }
+
+
+# --- VD-CMA (4.1), sep-CMA-ES (4.2), CMA-ES (4.10) -----------------------------------------------
+
+
+def vd_cma_ask(state, z):
+    rows = [state["m"] + state["sigma"] * state["D"] * vd_sample(state["v"], zi) for zi in z]
+    return np.array(rows)
+
+
+def vd_cma_constants(d, lam):
+    w, mu_eff = positive_cma_weights(lam)
+    cfac = max((d - 5) / 6, 0.5)
+    c_1 = cfac * c_1_cma(d, mu_eff)
+    c_s = 0.5 / (math.sqrt(d / mu_eff) + 1)
+    return {
+        "w": w,
+        "mu_eff": mu_eff,
+        "c_c": c_c_cma(d, mu_eff),
+        "c_1": c_1,
+        "c_mu": min(1 - c_1, cfac * 2 * (mu_eff - 2 + 1 / mu_eff) / ((d + 2) ** 2 + mu_eff)),
+        "c_s": c_s,
+        "d_s": d_sigma_cma(d, mu_eff, c_s),
+    }
+
+
+def vd_cma_tell(state, z, f):
+    if flat(f):
+        return dict(state)
+    m, sigma, D, v = state["m"], state["sigma"], state["D"], state["v"]
+    d = len(m)
+    k = vd_cma_constants(d, len(z))
+    mu_eff, c_c, c_s = k["mu_eff"], k["c_c"], k["c_s"]
+    w = weight_of_each(k["w"], f, z)
+    y = [vd_sample(v, zi) for zi in z]
+    ybar = weighted(w, y)
+
+    vbar, g = v / np.linalg.norm(v), 1 + v @ v
+    zbar = ybar + (1 / math.sqrt(g) - 1) * (ybar @ vbar) * vbar
+    p_s = (1 - c_s) * state["p_s"] + math.sqrt(c_s * (2 - c_s) * mu_eff) * zbar
+    h = 1 if p_s @ p_s < (2 + 4 / (d + 1)) * d else 0
+    p_c = (1 - c_c) * state["p_c"] + h * math.sqrt(c_c * (2 - c_c) * mu_eff) * D * ybar
+
+    S, T = np.zeros(d), np.zeros(d)
+    for wi, yi in [*zip([k["c_mu"] * wi for wi in w], y, strict=True), (h * k["c_1"], p_c / D)]:
+        s, t = vd_gradient(v, yi)
+        S, T = S + wi * s, T + wi * t
+    dv, dD = T / np.linalg.norm(v), D * S
+    up = min(1, 0.7 * np.linalg.norm(v) / np.linalg.norm(dv), 0.7 * min(D / abs(dD)))
+    return {
+        "m": m + sigma * D * ybar,
+        "sigma": sigma * math.exp(c_s / k["d_s"] * (np.linalg.norm(p_s) / chi(d) - 1)),
+        "D": D + up * dD,
+        "v": v + up * dv,
+        "p_s": p_s,
+        "p_c": p_c,
+    }
+
+
+def sep_cma_ask(state, z):
+    return np.array([state["m"] + state["sigma"] * np.sqrt(state["C"]) * zi for zi in z])
+
+
+def sep_cma_tell(state, z, f, constants):
+    if flat(f):
+        return dict(state)
+    m, sigma, C, t = state["m"], state["sigma"], state["C"], state["t"]
+    d, k = len(m), constants(len(m), len(z))
+    mu_eff, c_c, c_s, c_1, c_mu = (k[name] for name in ("mu_eff", "c_c", "c_s", "c_1", "c_mu"))
+    w = weight_of_each(k["w"], f, z)
+    y = [np.sqrt(C) * zi for zi in z]
+    yw = weighted(w, y)
+    p_s = (1 - c_s) * state["p_s"] + math.sqrt(c_s * (2 - c_s) * mu_eff) * yw / np.sqrt(C)
+    h = _h_sigma(p_s, c_s, t, d)
+    p_c = (1 - c_c) * state["p_c"] + h * math.sqrt(c_c * (2 - c_c) * mu_eff) * yw
+    kept = 1 + c_1 * (1 - h) * c_c * (2 - c_c) - c_1 - c_mu * sum(w)
+    return {
+        "m": m + sigma * yw,
+        "sigma": sigma * math.exp(c_s / k["d_s"] * (np.linalg.norm(p_s) / chi(d) - 1)),
+        "C": kept * C + c_1 * p_c * p_c + c_mu * weighted(w, [yi * yi for yi in y]),
+        "p_s": p_s,
+        "p_c": p_c,
+        "t": t + 1,
+    }
+
+
+def _h_sigma(p_s, c_s, t, d):
+    length = np.linalg.norm(p_s) / math.sqrt(1 - (1 - c_s) ** (2 * (t + 1)))
+    return 1 if length < (1.4 + 2 / (d + 1)) * chi(d) else 0
+
+
+def cma_es_constants(d, lam):
+    mu = lam // 2
+    raw = [math.log((lam + 1) / 2) - math.log(i) for i in range(1, lam + 1)]
+    mu_eff = sum(raw[:mu]) ** 2 / sum(r**2 for r in raw[:mu])
+    mu_eff_minus = sum(raw[mu:]) ** 2 / sum(r**2 for r in raw[mu:])
+    c_1 = c_1_cma(d, mu_eff)
+    c_mu = min(1 - c_1, 2 * (1 / 4 + mu_eff + 1 / mu_eff - 2) / ((d + 2) ** 2 + mu_eff))
+    a_mu = 1 + c_1 / c_mu
+    a_eff = 1 + 2 * mu_eff_minus / (mu_eff + 2)
+    a_pos = (1 - c_1 - c_mu) / (d * c_mu)
+    positive = sum(r for r in raw if r > 0)
+    negative = sum(-r for r in raw if r < 0)
+    c_s = (mu_eff + 2) / (d + mu_eff + 5)
+    return {
+        "mu": mu,
+        "mu_eff": mu_eff,
+        "w": [r / positive if r >= 0 else min(a_mu, a_eff, a_pos) * r / negative for r in raw],
+        "c_c": c_c_cma(d, mu_eff),
+        "c_1": c_1,
+        "c_mu": c_mu,
+        "c_s": c_s,
+        "d_s": d_sigma_cma(d, mu_eff, c_s),
+        "refresh_every": max(1, math.floor(1 / (10 * d * (c_1 + c_mu)))),
+    }
+
+
+def cma_es_ask(state, z):
+    """With ``root``, the factor of C that is in use (it may lag behind C by some generations)."""
+    return np.array([state["m"] + state["sigma"] * state["root"] @ zi for zi in z])
+
+
+def cma_es_tell(state, z, f):
+    if flat(f):
+        return dict(state)
+    m, sigma, C, root, t = (state[name] for name in ("m", "sigma", "C", "root", "t"))
+    d, k = len(m), cma_es_constants(len(m), len(z))
+    mu_eff, c_c, c_s, c_1, c_mu = (k[name] for name in ("mu_eff", "c_c", "c_s", "c_1", "c_mu"))
+    w = weight_of_each(k["w"], f, z)
+    w_mean = weight_of_each([wi if i < k["mu"] else 0.0 for i, wi in enumerate(k["w"])], f, z)
+    y = [root @ zi for zi in z]
+    yw = weighted(w_mean, y)
+    inv_sqrt_C = np.linalg.inv(np.real(sqrtm(root @ root.T)))
+    p_s = (1 - c_s) * state["p_s"] + math.sqrt(c_s * (2 - c_s) * mu_eff) * inv_sqrt_C @ yw
+    h = _h_sigma(p_s, c_s, t, d)
+    p_c = (1 - c_c) * state["p_c"] + h * math.sqrt(c_c * (2 - c_c) * mu_eff) * yw
+    rank_mu = np.zeros((d, d))
+    for wi, yi in zip(w, y, strict=True):
+        length = np.linalg.norm(inv_sqrt_C @ yi)
+        wo = wi if wi >= 0 else wi * d / length**2
+        rank_mu = rank_mu + wo * np.outer(yi, yi)
+    kept = 1 + c_1 * (1 - h) * c_c * (2 - c_c) - c_1 - c_mu * sum(w)
+    return {
+        "m": m + sigma * yw,
+        "sigma": sigma * math.exp(c_s / k["d_s"] * (np.linalg.norm(p_s) / chi(d) - 1)),
+        "C": kept * C + c_1 * np.outer(p_c, p_c) + c_mu * rank_mu,
+        "p_s": p_s,
+        "p_c": p_c,
+        "t": t + 1,
+    }
