@@ -34,7 +34,7 @@ def chi(d):
 
 
 def h_inv(d):
-    return brentq(lambda a: (1 + a**2) * math.exp(a**2 / 2) / 0.24 - 10 - d, 0, 40, xtol=1e-15)
+    return brentq(lambda a: (1 + a**2) * math.exp(a**2 / 2) / 0.24 - 10 - d, 0, 8, xtol=1e-15)
 
 
 def alpha(d, lam, lam_F):
@@ -218,9 +218,7 @@ def cr_fm_nes_tell(state, z, f, variant="safe"):
         v_new, D_new = v + dv, D * (1 + S)
     else:  # one step in D and u = D v, as far as neither changes by more than 70 %
         du = dv + v * S
-        fraction = min(
-            1, 0.7 / max(abs(S)), 0.7 * np.linalg.norm(v) / np.linalg.norm(du)
-        )
+        fraction = min(1, 0.7 / max(abs(S)), 0.7 * np.linalg.norm(v) / np.linalg.norm(du))
         D_new = D * (1 + fraction * S)
         v_new = (v + fraction * du) / (1 + fraction * S)
     log_det = sum(math.log(Dj) for Dj in D_new) / d + math.log(1 + v_new @ v_new) / (2 * d)
@@ -420,15 +418,41 @@ def vd_cma_tell(state, z, f):
     }
 
 
+def sep_cma_constants(d, lam):
+    """One rate c_cov for both updates, the share 1/mu_eff of it for the path (the paper)."""
+    mu = lam // 2
+    raw = [math.log(mu + 1) - math.log(i) for i in range(1, mu + 1)]
+    w = [r / sum(raw) for r in raw] + [0.0] * (lam - mu)
+    mu_eff = 1 / sum(wi**2 for wi in w)
+    c_cov = (
+        (d + 2)
+        / 3
+        * (
+            2 / (mu_eff * (d + math.sqrt(2)) ** 2)
+            + (1 - 1 / mu_eff) * min(1, (2 * mu_eff - 1) / ((d + 2) ** 2 + mu_eff))
+        )
+    )
+    c_s = (mu_eff + 2) / (d + mu_eff + 3)
+    return {
+        "w": w,
+        "mu_eff": mu_eff,
+        "c_c": 4 / (d + 4),
+        "c_1": c_cov / mu_eff,
+        "c_mu": c_cov * (1 - 1 / mu_eff),
+        "c_s": c_s,
+        "d_s": d_sigma_cma(d, mu_eff, c_s),
+    }
+
+
 def sep_cma_ask(state, z):
     return np.array([state["m"] + state["sigma"] * np.sqrt(state["C"]) * zi for zi in z])
 
 
-def sep_cma_tell(state, z, f, constants):
+def sep_cma_tell(state, z, f):
     if flat(f):
         return dict(state)
     m, sigma, C, t = state["m"], state["sigma"], state["C"], state["t"]
-    d, k = len(m), constants(len(m), len(z))
+    d, k = len(m), sep_cma_constants(len(m), len(z))
     mu_eff, c_c, c_s, c_1, c_mu = (k[name] for name in ("mu_eff", "c_c", "c_s", "c_1", "c_mu"))
     w = weight_of_each(k["w"], f, z)
     y = [np.sqrt(C) * zi for zi in z]
