@@ -185,6 +185,11 @@ def vd_gradient(v, y):
     return s, t
 
 
+def not_shorter(v, least):
+    """The library's floor under |v|, which no paper has; each method's _move argues for it."""
+    return v * max(1, least / np.linalg.norm(v))
+
+
 def cr_fm_nes_ask(state, z):
     rows = [
         state["m"] + state["sigma"] * state["D"] * vd_sample(state["v"], zi)
@@ -220,7 +225,7 @@ def cr_fm_nes_tell(state, z, f, variant="safe"):
         du = dv + v * S
         fraction = min(1, 0.7 / max(abs(S)), 0.7 * np.linalg.norm(v) / np.linalg.norm(du))
         D_new = D * (1 + fraction * S)
-        v_new = (v + fraction * du) / (1 + fraction * S)
+        v_new = not_shorter((v + fraction * du) / (1 + fraction * S), 1e-4)
     log_det = sum(math.log(Dj) for Dj in D_new) / d + math.log(1 + v_new @ v_new) / (2 * d)
 
     G_sigma = sum(wi * (zij**2 - 1) for wi, zi in zip(w, z, strict=True) for zij in zi) / d

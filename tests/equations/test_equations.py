@@ -1,0 +1,287 @@
+"""One generation of every method of THE TABLE equals its transcription, sample by sample.
+
+The states are random and the cases are chosen so that every branch of the papers is taken: all
+three phases, both outcomes of the stall test, short, long and lopsided directions v, feasible and
+infeasible candidates, ties, plateaus.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import transcriptions as slow
+
+from fmnes.algorithms import METHODS
+
+DIMS = [2, 3, 10, 25]
+RTOL = 1e-10
+
+
+# --- States under the papers' letters, and back --------------------------------------------------
+
+
+class Case(NamedTuple):
+    letters: dict[str, str]  # field of the library's State -> letter of the transcription
+    random: Callable  # (rng, dim) -> dict under the letters; paths come later
+    ask: Callable
+    tell: Callable
+    paths: tuple[str, ...] = ()
+
+
+def random_location(rng, dim):
+    return {"m": rng.normal(size=dim), "sigma": math.exp(rng.normal())}
+
+
+def random_scales(rng, dim):
+    return np.exp(rng.uniform(0.1, 1.5) * rng.normal(size=dim))
+
+
+def random_direction(rng, dim):
+    """From 1e-4 to 30 long, one time in three with most of its length in one coordinate."""
+    v = rng.normal(size=dim)
+    if rng.integers(3) == 0:
+        v[rng.integers(dim)] *= 10
+    return v / np.linalg.norm(v) * math.exp(rng.uniform(math.log(1e-4), math.log(30)))
+
+
+def random_vd(rng, dim):
+    shape = {"D": random_scales(rng, dim), "v": random_direction(rng, dim)}
+    return random_location(rng, dim) | shape
+
+
+def random_root(rng, dim):
+    """A matrix B of determinant 1, its axes spread over some two decades, not symmetric."""
+    left, right = (np.linalg.qr(rng.normal(size=(dim, dim))).Q for _ in range(2))
+    log_axes = rng.normal(size=dim)
+    return left @ np.diag(np.exp(log_axes - np.mean(log_axes))) @ right
+
+
+def random_full(rng, dim):
+    return random_location(rng, dim) | {"B": random_root(rng, dim)}
+
+
+def random_expanding(rng, dim):
+    return random_full(rng, dim) | {"gamma": 1 + rng.exponential(0.3)}
+
+
+def random_snes(rng, dim):
+    return {"m": rng.normal(size=dim), "s": random_scales(rng, dim)}
+
+
+def random_r1(rng, dim):
+    return random_location(rng, dim) | {
+        "D": random_scales(rng, dim),
+        "p": random_direction(rng, dim),
+    }
+
+
+def random_sep(rng, dim):
+    counted = {"t": int(rng.integers(0, 50))}
+    return random_location(rng, dim) | {"D": random_scales(rng, dim)} | counted
+
+
+def vd_tell(state, z, f):
+    new = slow.vd_cma_tell(state, z, f)
+    return new | {"v": slow.not_shorter(new["v"], 0.1)}
+
+
+def r1_ask(state, z):
+    return state["D"] * slow.r1_nes_ask(_in_units_of_D(state), z)
+
+
+def r1_tell(state, z, f):
+    """The paper has no D: the library's D is a fixed change of variables, x / D."""
+    new = slow.r1_nes_tell(_in_units_of_D(state), z, f)
+    return {
+        "m": new["m"] * state["D"],
+        "sigma": math.exp(new["L"]),
+        "D": state["D"],
+        "p": slow.not_shorter(new["p"], 1e-4),
+    }
+
+
+def _in_units_of_D(state):
+    return {"m": state["m"] / state["D"], "L": math.log(state["sigma"]), "p": state["p"]}
+
+
+def sep_ask(state, z):
+    return slow.sep_cma_ask(state | {"C": state["D"] ** 2}, z)
+
+
+def sep_tell(state, z, f):
+    new = slow.sep_cma_tell(state | {"C": state["D"] ** 2}, z, f)
+    return new | {"D": np.sqrt(new["C"])}
+
+
+LOCATION = {"mean": "m", "sigma": "sigma"}
+VD = LOCATION | {"D": "D", "v": "v"}
+CASES = {
+    "cr-fm-nes": Case(
+        VD | {"p_sigma": "p_sigma", "p_c": "p_c"},
+        random_vd,
+        slow.cr_fm_nes_ask,
+        slow.cr_fm_nes_tell,
+        ("p_sigma", "p_c"),
+    ),
+    "dx-nes-ic": Case(
+        LOCATION | {"B": "B", "p_sigma": "p_sigma", "gamma": "gamma"},
+        random_expanding,
+        slow.dx_nes_ic_ask,
+        slow.dx_nes_ic_tell,
+        ("p_sigma",),
+    ),
+    "xnes": Case(LOCATION | {"B": "B"}, random_full, slow.xnes_ask, slow.xnes_tell),
+    "snes": Case({"mean": "m", "s": "s"}, random_snes, slow.snes_ask, slow.snes_tell),
+    "r1-nes": Case(VD | {"v": "p"}, random_r1, r1_ask, r1_tell),
+    "vd-cma": Case(
+        VD | {"p_sigma": "p_s", "p_c": "p_c"},
+        random_vd,
+        slow.vd_cma_ask,
+        vd_tell,
+        ("p_s", "p_c"),
+    ),
+    "sep-cma": Case(
+        LOCATION | {"D": "D", "p_sigma": "p_s", "p_c": "p_c", "generation": "t"},
+        random_sep,
+        sep_ask,
+        sep_tell,
+        ("p_s", "p_c"),
+    ),
+}
+
+
+def library_state(name, state):
+    """The library's State; fields without a letter are figures for reports, any number will do."""
+    module, letters = METHODS[name], CASES[name].letters
+    fields = {
+        field: np.asarray(state[letters[field]], dtype=float) if field in letters else np.ones(())
+        for field in module.State._fields
+    }
+    return module.State(**fields)
+
+
+def agree(name, spread, new, expected):
+    """Each field to RTOL of its largest entry (D, s: of each entry; m: of the spread of x)."""
+    for field, letter in CASES[name].letters.items():
+        ours, theirs = np.asarray(getattr(new, field)), np.asarray(expected[letter])
+        assert ours.shape == theirs.shape
+        assert ours.dtype == np.float64
+        if letter in ("D", "s"):
+            np.testing.assert_allclose(ours, theirs, rtol=RTOL, err_msg=letter)
+            continue
+        atol = RTOL * (spread if letter == "m" else np.max(np.abs(theirs)))
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol, err_msg=letter)
+
+
+# --- Values of a population ----------------------------------------------------------------------
+
+
+def distinct(rng, lam):
+    return rng.normal(size=lam)
+
+
+def some_infeasible(rng, lam):
+    f = rng.normal(size=lam)
+    bad = rng.permutation(lam)[: lam // 2]
+    f[bad] = np.where(rng.random(bad.size) < 0.3, np.nan, np.inf)
+    return f
+
+
+def all_infeasible(rng, lam):
+    return np.full(lam, np.inf)
+
+
+def ties(rng, lam):
+    return rng.integers(0, 3, size=lam).astype(float)
+
+
+def ties_and_infeasible(rng, lam):
+    return np.where(rng.random(lam) < 0.3, np.inf, ties(rng, lam))
+
+
+VALUES = [distinct, some_infeasible, all_infeasible, ties, ties_and_infeasible]
+
+
+def population(name, dim, rng, popsize=None):
+    """A random state without its paths, and the draws of one generation."""
+    module = METHODS[name]
+    lam = popsize or module.default_popsize(dim)
+    z = rng.normal(size=(lam // 2 if module.ANTITHETIC else lam, dim))
+    return CASES[name].random(rng, dim), z, lam
+
+
+def check(name, state, z, f, settings=None, **variant):
+    module, case = METHODS[name], CASES[name]
+    params = module.params(z.shape[1], len(f), *([settings] if settings else []))
+    ours = library_state(name, state)
+    x = case.ask(state, z)
+    spread = np.max(np.abs(x - state["m"]))
+    np.testing.assert_allclose(module.ask(params, ours, z), x, rtol=0, atol=1e-13 * spread)
+    agree(name, spread, module.tell(params, ours, z, f), case.tell(state, z, f, **variant))
+
+
+# --- The methods without phases ------------------------------------------------------------------
+
+
+def with_paths(name, state, rng, length):
+    """Random paths: short ones, and ones so long that the rank-one update stalls."""
+    dim = len(state["m"])
+    for letter in CASES[name].paths:
+        direction = rng.normal(size=dim)
+        state[letter] = length * slow.chi(dim) * direction / np.linalg.norm(direction)
+    return state
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("name", CASES)
+def test_one_generation(name, dim, values):
+    rng = np.random.default_rng([dim, VALUES.index(values)])
+    for popsize in (None, 4 * dim + 4):
+        for length in (0.05, 1.0, 5.0):
+            state, z, lam = population(name, dim, rng, popsize)
+            check(name, with_paths(name, state, rng, length), z, values(rng, lam))
+
+
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("name", CASES)
+def test_a_plateau_changes_nothing(name, dim):
+    rng = np.random.default_rng(dim)
+    state, z, lam = population(name, dim, rng)
+    module, ours = METHODS[name], library_state(name, with_paths(name, state, rng, 1.0))
+    after = module.tell(module.params(dim, lam), ours, z, np.full(lam, 0.1))
+    for a, b in zip(ours, after, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# --- The phases of CR-FM-NES, FM-NES and DX-NES-IC -----------------------------------------------
+
+PHASED = [name for name in CASES if "p_sigma" in CASES[name].paths]
+
+
+def lead_to_phase(state, z, f, phase, rng, share_ties=True):
+    """p_sigma such that this generation's new p_sigma lies in the wanted phase."""
+    rows = slow.both_halves(z)
+    lam, dim = len(rows), len(rows[0])
+    step, _, _ = slow.phase_and_weights({"p_sigma": np.zeros(dim)}, rows, f, share_ties)
+    low, high = {"move": (1.0, 3.0), "stag": (0.1, 1.0), "conv": (0.0, 0.1)}[phase]
+    direction = rng.normal(size=dim)
+    length = rng.uniform(low + 1e-6, high - 1e-6) * slow.chi(dim)
+    wanted = length * direction / np.linalg.norm(direction)
+    return state | {"p_sigma": (wanted - step) / (1 - slow.c_sigma_nes(dim, lam))}
+
+
+@pytest.mark.parametrize("phase", ["move", "stag", "conv"])
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("name", PHASED)
+def test_one_generation_in_each_phase(name, dim, values, phase):
+    rng = np.random.default_rng([dim, VALUES.index(values), len(phase)])
+    state, z, lam = population(name, dim, rng)
+    f = values(rng, lam)
+    state = lead_to_phase(with_paths(name, state, rng, 0.5), z, f, phase, rng)
+    _, reached, _ = slow.phase_and_weights(state, slow.both_halves(z), f)
+    assert reached == phase
+    check(name, state, z, f)
