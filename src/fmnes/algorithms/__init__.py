@@ -5,7 +5,6 @@ One paper, one file. Each module holds three plain records: settings (what a use
 functions of `Algorithm`.
 """
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from fmnes.algorithms import (
@@ -28,7 +27,9 @@ class Algorithm(Protocol):
     LINEAR: bool  # O(d) time a candidate; if False, refresh() and Params.refresh_every exist too
     ANTITHETIC: bool  # z has lambda/2 rows; candidate i + lambda/2 mirrors candidate i
     Settings: type[Any]
-    default_popsize: Callable[[int], int]
+
+    def default_popsize(self, dim: int, /) -> int:
+        """The population size where the user names none."""
 
     def params(self, dim: int, popsize: int, settings: Any = ...) -> Any:
         """Every constant that depends on the dimension and the population size only."""
@@ -37,7 +38,7 @@ class Algorithm(Protocol):
         """The first state; z of shape (d,) is the draw that an initial direction comes from."""
 
     def transform(self, params: Any, state: Any, z: Array) -> Array:
-        """x - m for rows of draws."""
+        """Steps x - m for rows of draws."""
 
     def ask(self, params: Any, state: Any, z: Array) -> Array:
         """The population of shape (lambda, d) from its draws."""

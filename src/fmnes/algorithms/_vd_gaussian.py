@@ -60,7 +60,7 @@ def stretch(of: Direction, z: Array, a: Array) -> Array:
 
 
 def unstretch(xp: Namespace, of: Direction, y: Array) -> tuple[Array, Array]:
-    """z = (I + v v^T)^(-1/2) y of one vector, and its a = <z, vbar>."""
+    """The z = (I + v v^T)^(-1/2) y of one vector, and its a = <z, vbar>."""
     a = xp.sum(y * of.vbar) / of.r
     return y - (of.r - 1) * a * of.vbar, a
 

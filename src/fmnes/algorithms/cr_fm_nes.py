@@ -127,7 +127,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 def transform(params: Params, state: State, z: Array) -> Array:
-    """x - m for rows of draws: sigma D (I + v v^T)^(1/2) z  (steps 1 and 2)."""
+    """Steps x - m for rows of draws: sigma D (I + v v^T)^(1/2) z  (steps 1 and 2)."""
     xp = array_namespace(z)
     of = vd.direction(xp, state.v)
     return state.sigma * state.D * vd.stretch(of, z, z @ of.vbar)
@@ -158,9 +158,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     p_sigma = (1 - params.c_sigma) * p_sigma + path_scale(params.c_sigma, params.mu_eff) * (odd @ z)
     phase = phases.phase_of(xp, phase_params, xp.sqrt(norm2(xp, p_sigma)))
     norm_z = xp.sqrt(norm_z2)
-    w_dist = phases.distance_weights(
-        xp, phase_params, w_hat, xp.concat([norm_z, norm_z]), lam_F
-    )
+    w_dist = phases.distance_weights(xp, phase_params, w_hat, xp.concat([norm_z, norm_z]), lam_F)
     w = xp.where(phase == phases.MOVEMENT, w_dist, w_hat) - 1 / lam
     odd, even = pair_sums(w)
 
@@ -185,9 +183,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     # === Step size (step 11) ===
     G_sigma = xp.sum(even * norm_z2) / params.dim
     rate = phases.eta_sigma(xp, phase_params, phase, lam_F)
-    new = State(
-        mean + sigma * gy, sigma * xp.exp(rate * G_sigma / 2), D_new, v_new, p_sigma, p_c
-    )
+    new = State(mean + sigma * gy, sigma * xp.exp(rate * G_sigma / 2), D_new, v_new, p_sigma, p_c)
     return unless_flat(xp, f, state, new) if params.safe else new
 
 

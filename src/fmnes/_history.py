@@ -1,0 +1,79 @@
+"""The record of a search: one row of numbers per generation, always on."""
+
+import csv
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+COLUMNS: dict[str, type] = {
+    "generation": np.int64,
+    "nfev": np.int64,  # evaluations so far
+    "best": np.float64,  # best value so far
+    "generation_best": np.float64,
+    "median": np.float64,  # of the generation; inf where half of it is infeasible
+    "sigma": np.float64,
+    "deviation_min": np.float64,  # smallest and largest standard deviation of a coordinate
+    "deviation_max": np.float64,
+    "condition": np.float64,  # of the covariance; for D(I + vv^T)D an upper bound
+    "norm_v": np.float64,  # NaN for a method that has no v
+    "phase": np.int8,  # 1 movement, 2 stagnation, 3 convergence; 0 for a method without phases
+    "seconds_objective": np.float64,
+    "seconds_optimizer": np.float64,
+}
+_DTYPE = np.dtype(list(COLUMNS.items()))
+
+
+class History:
+    """Rows of `COLUMNS`; ``history["sigma"]`` is a column, ``len(history)`` the generations.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> result = fmnes.minimize(lambda x: (x**2).sum(), [1.0, 2.0], 0.5, maxiter=3, rng=1)
+    >>> len(result.history)
+    3
+    >>> result.history["nfev"].tolist()
+    [6, 12, 18]
+    """
+
+    def __init__(self, rows: NDArray[Any] | None = None) -> None:
+        self._rows = np.empty(64, _DTYPE) if rows is None else np.asarray(rows, _DTYPE)
+        self._length = 0 if rows is None else len(rows)
+
+    def append(self, row: tuple[Any, ...]) -> None:
+        """Add one generation; the buffer doubles, so the cost is O(1) on average."""
+        if self._length == len(self._rows):
+            grown = np.empty(max(64, 2 * self._length), _DTYPE)
+            grown[: self._length] = self._rows
+            self._rows = grown
+        self._rows[self._length] = row
+        self._length += 1
+
+    def snapshot(self) -> "History":
+        """The rows so far, which later generations will not change (no copy is made)."""
+        return History(self._rows[: self._length])
+
+    def to_array(self) -> NDArray[Any]:
+        """A NumPy structured array with the fields of `COLUMNS`."""
+        return self._rows[: self._length].copy()
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows as CSV, with a header line."""
+        with open(path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            writer.writerows(self._rows[: self._length].tolist())
+
+    def last(self, column: str, count: int) -> NDArray[Any]:
+        """The last ``count`` entries of a column."""
+        return self._rows[column][max(0, self._length - count) : self._length]
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        if column not in COLUMNS:
+            raise KeyError(f"column: expected one of {', '.join(COLUMNS)}, got {column!r}")
+        return self._rows[column][: self._length].copy()
+
+    def __len__(self) -> int:
+        return self._length

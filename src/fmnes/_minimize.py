@@ -1,0 +1,186 @@
+"""minimize(): check, loop, return a Result."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fmnes import _checks as checks
+from fmnes._optimizer import Optimizer
+from fmnes._progress import Progress
+from fmnes._restarts import BIPOP, IPOP, read_restarts
+from fmnes._result import Result, Status
+from fmnes._search import Search
+from fmnes._stopping import Stopping
+from fmnes.evaluate import Evaluator, Outcome, evaluate_vectorized
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: ArrayLike | Result,
+    sigma0: ArrayLike | None = None,
+    *,
+    args: tuple[Any, ...] = (),
+    method: Any = "cr-fm-nes",
+    bounds: Any = None,
+    popsize: int | None = None,
+    ftarget: float | None = None,
+    maxfevals: int | None = None,
+    maxiter: int | None = None,
+    timeout: float | None = None,
+    stopping: Stopping | None = None,
+    vectorized: bool = False,
+    workers: Any = None,
+    restarts: int | IPOP | BIPOP = 0,
+    rng: int | np.random.Generator | None = None,
+    callback: Callable[[Result], Any] | None = None,
+    progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: str = "auto",
+) -> Result:
+    """Minimise a function of many variables from its values alone.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(x, *args) -> float``, x a read-only array of shape (d,) that is valid during the
+        call. +inf marks an infeasible point; NaN a failed evaluation, ranked like one.
+    x0 : array_like of shape (d,), or Result
+        Where to start; a previous Result starts where that one ended. Its array library decides
+        where everything lives (see `Optimizer`).
+    sigma0 : float or array_like of shape (d,)
+        Initial standard deviation: about a third of the distance within which you expect the
+        optimum. May be left out if x0 is a Result.
+    args : tuple
+        Further arguments of ``fun``.
+    method : str or settings
+        "cr-fm-nes" (the default), another name of `fmnes.METHODS`, or settings such as
+        ``fmnes.CRFMNES(variant="paper")``.
+    bounds : sequence of (low, high), array of shape (d, 2), Bounds or scipy.optimize.Bounds
+        What is evaluated and returned always lies inside.
+    popsize : int, optional
+        Candidates per generation.
+    ftarget : float, optional
+        A value that is good enough.
+    maxfevals : int, optional
+        No evaluation is started beyond this number.
+    maxiter, timeout : optional
+        Limits on generations (of each run) and on seconds (of the whole search).
+    stopping : Stopping, optional
+        The tolerances that end a converged or hopeless run.
+    vectorized : bool
+        Call ``fun`` once per generation with the (popsize, d) array, rows are candidates.
+        (SciPy's own ``vectorized`` hands over the transpose.)
+    workers : None, int, object with submit(), or Evaluator
+        Where to evaluate: here, in that many processes, in a pool of yours, or by the policies
+        of an `Evaluator`.
+    restarts : int, IPOP or BIPOP
+        Restarts with other draws and larger populations until the target is reached.
+    rng : None, int or numpy.random.Generator
+        One seed is drawn from it, and everything follows from that seed.
+    callback : callable
+        ``callback(intermediate_result)`` after each generation; StopIteration ends the search.
+    progress : bool
+        Show a progress bar on standard error.
+    checkpoint : path, optional
+        Save the search there now and then and at its end, and go on from there next time.
+    resume : {"auto", "must", "never"}
+        Go on from ``checkpoint`` if it is there; insist on it; or start anew.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> result = fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 20, 2.0, ftarget=1e-8, rng=1)
+    >>> result.success, result.status
+    (True, <Status.FTARGET: 'ftarget'>)
+    """
+    checks.callable_or_none("callback", callback)
+    if not callable(fun):
+        raise TypeError(f"fun: expected a function, got {fun!r}")
+    if not isinstance(args, tuple):
+        raise TypeError(f"args: expected a tuple such as (a,), got {args!r}")
+    checks.choice("resume", resume, ("auto", "must", "never"))
+    first = Optimizer(
+        x0,
+        sigma0,
+        method=method,
+        popsize=popsize,
+        bounds=bounds,
+        rng=rng,
+        ftarget=ftarget,
+        maxfevals=maxfevals,
+        maxiter=maxiter,
+        timeout=timeout,
+        stopping=stopping,
+    )
+    search = Search.open(first, read_restarts(restarts), checkpoint, resume, rng is not None)
+    bar = Progress(progress, maxfevals)
+    try:
+        with _Evaluation(fun, args, vectorized, workers) as evaluate:
+            status = _loop(search, evaluate, callback, bar)
+    except KeyboardInterrupt:  # a second one, from here on, propagates
+        status = Status.INTERRUPTED
+    finally:
+        bar.close()
+        search.save()
+    return search.result(status)
+
+
+def _loop(
+    search: Search,
+    evaluate: Callable[[Any], Outcome],
+    callback: Callable[[Result], Any] | None,
+    bar: Progress,
+) -> Status:
+    """Run after run of the schedule: ask, evaluate, tell, until there is nothing left to do."""
+    while True:
+        opt = search.current
+        while not (held := opt.stop()):
+            outcome = evaluate(opt.ask())
+            opt.tell(outcome.values)
+            search.note(outcome.first_error)
+            bar.update(opt, opt.popsize)
+            if callback is not None:
+                try:
+                    callback(search.result(Status.RUNNING))
+                except StopIteration:
+                    return Status.CALLBACK
+        status = Status(next(iter(held)))
+        if not search.next_run(status):
+            return status
+
+
+class _Evaluation:
+    """Context: how one population is evaluated; closes the pools that it opened itself."""
+
+    def __init__(
+        self, fun: Callable[..., Any], args: tuple[Any, ...], vectorized: bool, workers: Any
+    ) -> None:
+        if vectorized and workers is not None:
+            raise ValueError(
+                "workers: expected None with vectorized=True, where fun sees the whole "
+                f"population at once, got {workers!r}"
+            )
+        self._fun, self._args, self._vectorized = fun, args, vectorized
+        self._own = not isinstance(workers, Evaluator)
+        self._evaluator = Evaluator(workers) if self._own else workers
+
+    def __enter__(self) -> Callable[[Any], Outcome]:
+        return self._evaluate
+
+    def _evaluate(self, x: Any) -> Outcome:
+        if isinstance(x, np.ndarray):
+            x.flags.writeable = False
+        if self._vectorized:
+            return evaluate_vectorized(self._fun, self._args, x)
+        return self._evaluator.evaluate(self._fun, self._args, x)
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._own:
+            self._evaluator.close()
