@@ -1,0 +1,220 @@
+"""The evidence behind the claims about evaluations, from raw trials to tables.
+
+    python benchmarks/evidence.py cigars        # docs/safe-variant.md, (a) and (b)
+    python benchmarks/evidence.py cost          # docs/safe-variant.md, (c)
+    python benchmarks/evidence.py evaluations   # docs/evaluations.md
+    python benchmarks/evidence.py               # all three
+
+Each trial is one row of benchmarks/results/NAME.csv, appended when it ends; trials that are there
+already are not run again. ``--report`` only prints the tables.
+"""
+
+import argparse
+import csv
+import math
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from peers import RUNNERS
+
+from fmnes.algorithms._shared import even_default_popsize
+from fmnes.problems import PROBLEMS
+
+RESULTS = Path(__file__).parent / "results"
+TARGET = 1e-10
+PAPER_FUNCTIONS = ("sphere", "ktablet", "ellipsoid", "rosenbrock")
+
+
+class Trial(NamedTuple):
+    """One run, named by what it depends on."""
+
+    function: str
+    condition: float  # of a cigar; 0 for the other functions
+    spread: float  # by which the coordinates of a cigar are stretched; 1 for none
+    dim: int
+    popsize: int
+    solver: str
+    seed: int
+
+
+class Row(NamedTuple):
+    """A trial and what came of it."""
+
+    trial: Trial
+    evaluations: int
+    best: float
+    seconds: float
+
+    @property
+    def solved(self) -> bool:
+        return self.best <= TARGET
+
+
+def cigars() -> Iterator[Trial]:
+    """(a) rotated cigars, (b) the same in stretched coordinates; with pycma's VD-CMA beside."""
+    for dim in (10, 20, 40, 80, 200, 1000):
+        lam = even_default_popsize(dim)
+        for spread in (1.0, 1e3):
+            for condition in (1e4, 1e6):
+                for solver in ("fmnes safe", "pycma VD"):
+                    for seed in range(10):
+                        yield Trial("cigar", condition, spread, dim, lam, solver, seed)
+        for function in ("ktablet", "ellipsoid"):
+            for solver in ("fmnes safe", "pycma VD"):
+                for seed in range(10):
+                    yield Trial(function, 0.0, 1.0, dim, lam, solver, seed)
+
+
+def cost() -> Iterator[Trial]:
+    """(c) the paper's functions: what the safe variant costs beside the paper's."""
+    for dim in (20, 80, 200):
+        for function in PAPER_FUNCTIONS:
+            for times in (1, 3):
+                for solver in ("fmnes paper", "fmnes safe"):
+                    for seed in range(30):
+                        lam = times * even_default_popsize(dim)
+                        yield Trial(function, 0.0, 1.0, dim, lam, solver, seed)
+
+
+def evaluations() -> Iterator[Trial]:
+    """The table of the paper's functions: both variants, the authors' package, pycma."""
+    solvers = ("fmnes safe", "fmnes paper", "authors' crfmnes", "pycma VD", "pycma diagonal")
+    for dim in (80, 200):
+        for function in PAPER_FUNCTIONS:
+            for times in (1, 3):
+                for solver in solvers:
+                    for seed in range(10):
+                        lam = times * even_default_popsize(dim)
+                        yield Trial(function, 0.0, 1.0, dim, lam, solver, seed)
+
+
+EXPERIMENTS = {"cigars": cigars, "cost": cost, "evaluations": evaluations}
+
+
+def run(trial: Trial) -> Row:
+    """One trial, by the protocol of the paper's section IV."""
+    begun = time.perf_counter()
+    if trial.function == "cigar":
+        problem = PROBLEMS["cigar"](
+            trial.dim, condition=trial.condition, spread=trial.spread, seed=trial.seed
+        )
+    else:
+        problem = PROBLEMS[trial.function](trial.dim)
+    budget = 5 * trial.dim * 10**4
+    with np.errstate(all="ignore"):  # the paper's update overflows where it breaks
+        count, best = RUNNERS[trial.solver](problem, trial.popsize, trial.seed, TARGET, budget)
+    return Row(trial, count, best, time.perf_counter() - begun)
+
+
+def read(path: Path) -> dict[Trial, Row]:
+    """The rows of a results file; those of a run that was killed while writing are dropped."""
+    rows = {}
+    if path.exists():
+        with path.open(newline="") as file:
+            for r in csv.DictReader(file):
+                if None in r.values():
+                    continue
+                trial = Trial(
+                    r["function"],
+                    float(r["condition"]),
+                    float(r["spread"]),
+                    int(r["dim"]),
+                    int(r["popsize"]),
+                    r["solver"],
+                    int(r["seed"]),
+                )
+                outcome = int(r["evaluations"]), float(r["best"]), float(r["seconds"])
+                rows[trial] = Row(trial, *outcome)
+    return rows
+
+
+def fill(name: str, jobs: int) -> None:
+    """Run what is missing of an experiment; rows are written as they come in."""
+    path = RESULTS / f"{name}.csv"
+    done = read(path)
+    todo = [trial for trial in EXPERIMENTS[name]() if trial not in done]
+    if not todo:
+        return
+    with path.open("a", newline="") as file, ProcessPoolExecutor(jobs) as pool:
+        writer = csv.writer(file, lineterminator="\n")
+        if file.tell() == 0:
+            writer.writerow([*Trial._fields, "evaluations", "best", "seconds"])
+        # The longest first: pycma's at the largest dimension.
+        todo.sort(key=lambda t: (t.dim, t.function == "rosenbrock", t.solver), reverse=True)
+        for i, future in enumerate(as_completed([pool.submit(run, t) for t in todo]), 1):
+            row = future.result()
+            writer.writerow([*row.trial, row.evaluations, row.best, f"{row.seconds:.2f}"])
+            file.flush()
+            print(f"\r{name}: {i}/{len(todo)}", end="", flush=True)
+    print()
+
+
+def report(name: str) -> None:
+    """Print the table of an experiment in Markdown."""
+    cells: dict[tuple[object, ...], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in read(RESULTS / f"{name}.csv").values():
+        t = row.trial
+        cells[t.function, t.condition, t.spread, t.dim, t.popsize][t.solver].append(row)
+    print(f"\n### {name}\n")
+    if name == "cost":
+        report_cost(cells)
+        return
+    solvers = list(dict.fromkeys(t.solver for t in EXPERIMENTS[name]()))
+    print("| function | condition | stretch | d | lambda | " + " | ".join(solvers) + " |")
+    print("|---" * (5 + len(solvers)) + "|")
+    for key, by_solver in sorted(cells.items(), key=lambda kv: str(kv[0][:3]) + f"{kv[0][3]:9d}"):
+        function, condition, spread, dim, lam = key
+        shown = [_cell(by_solver[s]) if s in by_solver else "" for s in solvers]
+        head = [function, f"{condition:g}" if condition else "", f"{spread:g}", dim, lam]
+        print("| " + " | ".join(map(str, [*head, *shown])) + " |")
+
+
+def _cell(rows: list[Row]) -> str:
+    """Mean evaluations of the successes over the success rate, the paper's metric."""
+    solved = [row.evaluations for row in rows if row.solved]
+    if not solved:
+        return f"none of {len(rows)}"
+    text = f"{np.mean(solved) * len(rows) / len(solved):.3g}"
+    if len(solved) > 1:
+        text += f" (sd {np.std(solved, ddof=1):.2g})"
+    return text if len(solved) == len(rows) else f"{text}, {len(solved)}/{len(rows)}"
+
+
+def report_cost(cells: dict[tuple[object, ...], dict[str, list[Row]]]) -> None:
+    """Ratio of geometric means, safe over paper, with its 95 % interval; Welch on the logs."""
+    print("| function | d | lambda | paper: solved | safe: solved | safe / paper | 95 % interval |")
+    print("|---" * 7 + "|")
+    logs = []
+    for (function, _, _, dim, lam), by_solver in sorted(cells.items(), key=str):
+        paper, safe = by_solver["fmnes paper"], by_solver["fmnes safe"]
+        a, b = ([math.log(r.evaluations) for r in rows if r.solved] for rows in (paper, safe))
+        ratio = float(np.mean(b) - np.mean(a))
+        half = 2.0 * math.sqrt(np.var(a, ddof=1) / len(a) + np.var(b, ddof=1) / len(b))
+        logs.append(ratio)
+        interval = f"{math.exp(ratio - half):.3f} to {math.exp(ratio + half):.3f}"
+        counts = [f"{len(x)}/{len(rows)}" for x, rows in ((a, paper), (b, safe))]
+        print(f"| {function} | {dim} | {lam} | {counts[0]} | {counts[1]} | "
+              f"{math.exp(ratio):.3f} | {interval} |")  # fmt: skip
+    print(f"\nGeometric mean over the cells: {math.exp(np.mean(logs)):.4f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[[], *EXPERIMENTS], default=[])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--report", action="store_true", help="run nothing, print the tables")
+    arguments = parser.parse_args()
+    for name in arguments.names or EXPERIMENTS:
+        if not arguments.report:
+            fill(name, arguments.jobs)
+        report(name)
+
+
+if __name__ == "__main__":
+    main()
