@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import transcriptions as slow
+from equations import transcriptions as slow
 
-from fmnes.algorithms import METHODS
+from fmnes.algorithms import METHODS, cr_fm_nes, fm_nes, r1_nes, vd_cma
 
 DIMS = [2, 3, 10, 25]
 RTOL = 1e-10
@@ -82,9 +82,13 @@ def random_sep(rng, dim):
     return random_location(rng, dim) | {"D": random_scales(rng, dim)} | counted
 
 
+def cr_tell(state, z, f, variant="safe"):
+    return slow.cr_fm_nes_tell(state, z, f, variant, shortest_v=cr_fm_nes._V_LIMITS[0])
+
+
 def vd_tell(state, z, f):
     new = slow.vd_cma_tell(state, z, f)
-    return new | {"v": slow.not_shorter(new["v"], 0.1)}
+    return new | {"v": slow.not_shorter(new["v"], vd_cma._V_LIMITS[0])}
 
 
 def r1_ask(state, z):
@@ -98,7 +102,7 @@ def r1_tell(state, z, f):
         "m": new["m"] * state["D"],
         "sigma": math.exp(new["L"]),
         "D": state["D"],
-        "p": slow.not_shorter(new["p"], 1e-4),
+        "p": slow.not_shorter(new["p"], r1_nes._V_LIMITS[0]),
     }
 
 
@@ -115,6 +119,38 @@ def sep_tell(state, z, f):
     return new | {"D": np.sqrt(new["C"])}
 
 
+def random_fm(rng, dim):
+    return random_expanding(rng, dim) | {
+        "B_0": random_root(rng, dim),
+        "always_feasible": bool(rng.integers(2)),
+        "r": np.zeros(dim),
+    }
+
+
+def fm_tell(state, z, f):
+    """The library keeps r = B^-1 p_c instead of p_c."""
+    state = state | {"p_c": state["B"] @ state["r"]}
+    new = slow.fm_nes_tell(state, z, f, fm_nes._LARGEST_STRETCH)
+    return new | {"r": np.linalg.inv(new["B"]) @ new["p_c"]}
+
+
+def random_cma(rng, dim):
+    """C has moved on since B and D were taken from it."""
+    axes = {"B": np.linalg.qr(rng.normal(size=(dim, dim))).Q, "D": random_scales(rng, dim)}
+    moved = random_root(rng, dim)
+    C = (axes["B"] * axes["D"] ** 2) @ axes["B"].T + 0.1 * moved @ moved.T
+    return random_location(rng, dim) | axes | {"C": C, "t": int(rng.integers(0, 50))}
+
+
+def cma_ask(state, z):
+    return slow.cma_es_ask(state | {"root": state["B"] * state["D"]}, z)
+
+
+def cma_tell(state, z, f):
+    """Without the eigendecomposition, which the library leaves to refresh()."""
+    return state | slow.cma_es_tell(state | {"root": state["B"] * state["D"]}, z, f)
+
+
 LOCATION = {"mean": "m", "sigma": "sigma"}
 VD = LOCATION | {"D": "D", "v": "v"}
 CASES = {
@@ -122,7 +158,7 @@ CASES = {
         VD | {"p_sigma": "p_sigma", "p_c": "p_c"},
         random_vd,
         slow.cr_fm_nes_ask,
-        slow.cr_fm_nes_tell,
+        cr_tell,
         ("p_sigma", "p_c"),
     ),
     "dx-nes-ic": Case(
@@ -131,6 +167,15 @@ CASES = {
         slow.dx_nes_ic_ask,
         slow.dx_nes_ic_tell,
         ("p_sigma",),
+    ),
+    "fm-nes": Case(
+        LOCATION
+        | {"B": "B", "p_sigma": "p_sigma", "B_inv_p_c": "r", "gamma": "gamma"}
+        | {"B_0": "B_0", "always_feasible": "always_feasible"},
+        random_fm,
+        slow.fm_nes_ask,
+        fm_tell,
+        ("p_sigma", "r"),
     ),
     "xnes": Case(LOCATION | {"B": "B"}, random_full, slow.xnes_ask, slow.xnes_tell),
     "snes": Case({"mean": "m", "s": "s"}, random_snes, slow.snes_ask, slow.snes_tell),
@@ -147,6 +192,14 @@ CASES = {
         random_sep,
         sep_ask,
         sep_tell,
+        ("p_s", "p_c"),
+    ),
+    "cma-es": Case(
+        LOCATION
+        | {"C": "C", "B": "B", "D": "D", "p_sigma": "p_s", "p_c": "p_c", "generation": "t"},
+        random_cma,
+        cma_ask,
+        cma_tell,
         ("p_s", "p_c"),
     ),
 }
@@ -285,3 +338,55 @@ def test_one_generation_in_each_phase(name, dim, values, phase):
     _, reached, _ = slow.phase_and_weights(state, slow.both_halves(z), f)
     assert reached == phase
     check(name, state, z, f)
+
+
+def test_every_method_is_tested():
+    assert set(CASES) == set(METHODS)
+
+
+# --- CR-FM-NES as published ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", ["move", "stag", "conv"])
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("dim", DIMS)
+def test_the_paper_variant(dim, values, phase):
+    """States from which the paper's step leads to a positive D; from others it leads to NaN."""
+    rng = np.random.default_rng([dim, VALUES.index(values), len(phase)])
+    settings = METHODS["cr-fm-nes"].CRFMNES(variant="paper")
+    checked = 0
+    while checked < 3:
+        state, z, lam = population("cr-fm-nes", dim, rng)
+        f = values(rng, lam)
+        state = with_paths("cr-fm-nes", state, rng, 0.5)
+        state = lead_to_phase(state, z, f, phase, rng, share_ties=False)
+        try:
+            slow.cr_fm_nes_tell(state, z, f, variant="paper")
+        except ValueError:  # the logarithm of a negative D
+            continue
+        check("cr-fm-nes", state, z, f, settings, variant="paper")
+        checked += 1
+
+
+# --- When CMA-ES looks at its axes ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [2, 10, 25, 100, 400])
+def test_cma_es_refreshes_as_often_as_the_tutorial_says(dim):
+    module = METHODS["cma-es"]
+    lam = module.default_popsize(dim)
+    params = module.params(dim, lam)
+    assert params.refresh_every == slow.cma_es_constants(dim, lam)["refresh_every"]
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_cma_es_refresh_decomposes_C(dim):
+    module, rng = METHODS["cma-es"], np.random.default_rng(dim)
+    state, _, lam = population("cma-es", dim, rng)
+    state = library_state("cma-es", with_paths("cma-es", state, rng, 1.0))
+    new = module.refresh(module.params(dim, lam), state)
+    scale = np.max(np.abs(state.C))
+    np.testing.assert_allclose((new.B * new.D**2) @ new.B.T, state.C, rtol=0, atol=1e-13 * scale)
+    np.testing.assert_allclose(new.B @ new.B.T, np.eye(dim), rtol=0, atol=1e-13)
+    for field in set(state._fields) - {"B", "D"}:
+        np.testing.assert_array_equal(getattr(new, field), getattr(state, field))

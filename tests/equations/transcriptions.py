@@ -124,7 +124,7 @@ def weight_of_each(by_rank, f, z, share_ties=True):
 
 def both_halves(z):
     """Rows z, then rows -z."""
-    return [zi for zi in z] + [-zi for zi in z]
+    return list(z) + [-zi for zi in z]
 
 
 def weighted(w, terms):
@@ -198,7 +198,7 @@ def cr_fm_nes_ask(state, z):
     return np.array(rows)
 
 
-def cr_fm_nes_tell(state, z, f, variant="safe"):
+def cr_fm_nes_tell(state, z, f, variant="safe", shortest_v=0.0):
     if variant == "safe" and flat(f):
         return dict(state)
     m, sigma, D, v = state["m"], state["sigma"], state["D"], state["v"]
@@ -225,7 +225,7 @@ def cr_fm_nes_tell(state, z, f, variant="safe"):
         du = dv + v * S
         fraction = min(1, 0.7 / max(abs(S)), 0.7 * np.linalg.norm(v) / np.linalg.norm(du))
         D_new = D * (1 + fraction * S)
-        v_new = not_shorter((v + fraction * du) / (1 + fraction * S), 1e-4)
+        v_new = not_shorter((v + fraction * du) / (1 + fraction * S), shortest_v)
     log_det = sum(math.log(Dj) for Dj in D_new) / d + math.log(1 + v_new @ v_new) / (2 * d)
 
     G_sigma = sum(wi * (zij**2 - 1) for wi, zi in zip(w, z, strict=True) for zij in zi) / d
@@ -286,6 +286,38 @@ def _dx_nes_ic_step(state, z, f):
         "gamma": gamma,
     }
     return new, phase
+
+
+fm_nes_ask = dx_nes_ic_ask
+
+
+def fm_nes_tell(state, z, f, largest_stretch=math.inf):
+    """Two rules are not in any text at hand, and are the library's choice.
+
+    The rank-one update is taken in the movement phase only. At the first infeasible candidate the
+    shape goes back to its start, once: B, p_c and gamma.
+    """
+    if flat(f):
+        return dict(state)
+    z, B = both_halves(z), state["B"]
+    lam, d, lam_F = len(z), len(state["m"]), count_feasible(f)
+    mu_eff, eye = mu_eff_nes(lam), np.eye(d)
+    new, phase = _dx_nes_ic_step(state, z, f)
+    _, _, w = phase_and_weights(state, z, f)
+    c_c = c_c_cma(d, mu_eff)
+    step = math.sqrt(c_c * (2 - c_c) * mu_eff) * B @ weighted(w, z)
+    p_c = (1 - c_c) * state["p_c"] + step
+    if phase == "move":
+        c_1 = c_1_cma(d, mu_eff) * lam_F / lam
+        r = np.linalg.inv(B) @ p_c
+        if c_1 * (r @ r) / 2 > largest_stretch:  # the library's limit; no paper has one
+            r = r * math.sqrt(largest_stretch * 2 / c_1 / (r @ r))
+        R = np.outer(r, r) - eye
+        new["B"] = new["B"] @ expm(c_1 * (R - np.trace(R) * eye / d) / 2)
+    always_feasible = state["always_feasible"] and lam_F == lam
+    if state["always_feasible"] and not always_feasible:
+        new["B"], p_c, new["gamma"] = state["B_0"], np.zeros(d), 1.0
+    return new | {"p_c": p_c, "B_0": state["B_0"], "always_feasible": always_feasible}
 
 
 # --- xNES (3.4), SNES (3.5), R1-NES (3.6) --------------------------------------------------------
@@ -495,7 +527,6 @@ def cma_es_constants(d, lam):
     negative = sum(-r for r in raw if r < 0)
     c_s = (mu_eff + 2) / (d + mu_eff + 5)
     return {
-        "mu": mu,
         "mu_eff": mu_eff,
         "w": [r / positive if r >= 0 else min(a_mu, a_eff, a_pos) * r / negative for r in raw],
         "c_c": c_c_cma(d, mu_eff),
@@ -518,20 +549,19 @@ def cma_es_tell(state, z, f):
     m, sigma, C, root, t = (state[name] for name in ("m", "sigma", "C", "root", "t"))
     d, k = len(m), cma_es_constants(len(m), len(z))
     mu_eff, c_c, c_s, c_1, c_mu = (k[name] for name in ("mu_eff", "c_c", "c_s", "c_1", "c_mu"))
-    w = weight_of_each(k["w"], f, z)
-    w_mean = weight_of_each([wi if i < k["mu"] else 0.0 for i, wi in enumerate(k["w"])], f, z)
+    w_plus = weight_of_each([max(wi, 0.0) for wi in k["w"]], f, z)
+    w_minus = weight_of_each([min(wi, 0.0) for wi in k["w"]], f, z)
     y = [root @ zi for zi in z]
-    yw = weighted(w_mean, y)
+    yw = weighted(w_plus, y)
     inv_sqrt_C = np.linalg.inv(np.real(sqrtm(root @ root.T)))
     p_s = (1 - c_s) * state["p_s"] + math.sqrt(c_s * (2 - c_s) * mu_eff) * inv_sqrt_C @ yw
     h = _h_sigma(p_s, c_s, t, d)
     p_c = (1 - c_c) * state["p_c"] + h * math.sqrt(c_c * (2 - c_c) * mu_eff) * yw
     rank_mu = np.zeros((d, d))
-    for wi, yi in zip(w, y, strict=True):
-        length = np.linalg.norm(inv_sqrt_C @ yi)
-        wo = wi if wi >= 0 else wi * d / length**2
+    for plus, minus, yi in zip(w_plus, w_minus, y, strict=True):
+        wo = plus + minus * d / np.linalg.norm(inv_sqrt_C @ yi) ** 2
         rank_mu = rank_mu + wo * np.outer(yi, yi)
-    kept = 1 + c_1 * (1 - h) * c_c * (2 - c_c) - c_1 - c_mu * sum(w)
+    kept = 1 + c_1 * (1 - h) * c_c * (2 - c_c) - c_1 - c_mu * sum(k["w"])
     return {
         "m": m + sigma * yw,
         "sigma": sigma * math.exp(c_s / k["d_s"] * (np.linalg.norm(p_s) / chi(d) - 1)),
