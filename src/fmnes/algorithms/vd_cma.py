@@ -4,9 +4,9 @@ Y. Akimoto, A. Auger, N. Hansen: "Comparison-based natural gradient optimization
 dimension", GECCO 2014.
 
 Covariance sigma^2 D (I + v v^T) D, the model of CR-FM-NES, learned at CMA-ES's rates and with
-its step-size control: O(d) time a candidate and O(d) memory. pycma offers the same model and
-rates (GaussVDSampler) under its own step-size rule, whose c_sigma is some ten times smaller at
-d = 1000.
+step-size control by the length of a path: O(d) time a candidate and O(d) memory. pycma's
+GaussVDSampler learns D and v in the same way, to the last digits, under pycma's own step-size
+rule, whose path is longer: c_sigma is of the order 1/d there, 1/sqrt(d) here.
 """
 
 import math
@@ -178,9 +178,9 @@ def _weights(popsize: int) -> NDArray[np.float64]:
 
 
 _LARGEST_STEP = 0.7  # of any D_j, or of |v|, in one generation
-# Beyond these neither D nor v means anything beside the rest of the covariance, in either dtype.
+# Beyond this D means nothing beside the rest of the covariance, in either dtype; nor does v.
 _D_LIMIT = 1e15
-_V_LIMITS = (1e-4, 1e15)
+_V_LIMITS = (0.1, 1e15)
 
 
 def _move(
@@ -188,8 +188,12 @@ def _move(
 ) -> tuple[Array, Array]:
     """D and v after the natural-gradient step, cut to 70 % of what they were.
 
-    The cut keeps D positive and v away from zero in one generation. In many they could still
-    wander to 0 or infinity along what the objective does not see: the limits are for that.
+    The cut keeps D positive and v away from zero in one generation, but not in many. The step in
+    v grows like 1/|v|, so once v is short the cut always acts, on D as well, by a factor like
+    |v|^2; and for d < 5 v gets shorter under such steps more often than longer. Then D stands
+    still: with two variables the ellipsoid is lost in 12 of 20 runs (pycma's VD-CMA loses it the
+    same way). |v| = 0.1 changes no variance by more than 1 %, so that is where we stop it: 20 of
+    20 runs, and nothing changes for d >= 10.
     """
     s = gradient.log_D
     size = xp.maximum(xp.max(xp.abs(s)), xp.sqrt(norm2(xp, gradient.v)) / norm_v)
