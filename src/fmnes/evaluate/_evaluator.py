@@ -1,0 +1,182 @@
+"""`Evaluator`: where and how a population is evaluated, and what becomes of failures."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmnes.evaluate._driver import Driver, Slot
+from fmnes.evaluate._guard import Task, guarded_pair
+from fmnes.evaluate._outcome import Failure, Ledger, OnError, Outcome
+from fmnes.evaluate._values import to_value, to_values
+
+MapLike = Callable[..., Iterable[Any]]
+
+
+class Evaluator:
+    """Evaluates populations, one candidate at a time or many.
+
+    Parameters
+    ----------
+    pool : None, int, object with ``submit``, or callable
+        None evaluates in the calling thread. An int n keeps n processes: one that dies or hangs
+        is replaced and costs one candidate. An object with ``submit`` (any
+        `concurrent.futures.Executor`, or whatever returns objects with ``done()`` and
+        ``result()``) is used and left open. A callable without arguments that makes such an object
+        is called when one is needed: after a breakdown, again.
+    timeout : float, optional
+        Seconds that one evaluation may take. Then its worker is killed, so ``pool`` has to be an
+        int or a callable; threads cannot be killed, only left behind.
+    retries : int
+        Further attempts after one that raised, returned no real number or ran out of time. A
+        candidate whose worker died is tried a second time even with 0.
+    on_error : {"raise", "penalize"}
+        What a candidate that failed in every attempt does: raise `EvaluationError` (TypeError if
+        the last attempt returned no real number; without pool and retries, the exception of the
+        objective itself), or get the value NaN.
+
+    Notes
+    -----
+    A candidate may be evaluated more than once, when a worker is lost; its value is used once.
+    The objective gets a read-only row that is valid during the call. Worker processes import
+    what they run, so scripts keep their main part under ``if __name__ == "__main__":``; BLAS
+    uses one thread in each of them unless the environment says otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fmnes.evaluate import Evaluator
+    >>> with Evaluator(on_error="penalize") as evaluator:
+    ...     outcome = evaluator.evaluate(sum, (), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> outcome.values
+    array([3., 7.])
+    """
+
+    def __init__(
+        self,
+        pool: Any = None,
+        *,
+        timeout: float | None = None,
+        retries: int = 0,
+        on_error: OnError = "raise",
+    ) -> None:
+        _check_policies(timeout, retries, on_error)
+        self._timeout, self._retries, self._on_error = timeout, int(retries), on_error
+        self._slots = _slots(pool)
+        self._map: MapLike = map
+        # Nothing to decide means nothing to guard: what the objective raises goes straight up.
+        self._plain = not self._slots and retries == 0 and on_error == "raise"
+        if timeout is not None and not (self._slots and self._slots[0].rebuildable):
+            raise ValueError(
+                "timeout: expected None, because only workers that can be killed and replaced can "
+                f"be timed: pool is {pool!r}, not an int or a function that makes a pool"
+            )
+
+    @classmethod
+    def from_map(
+        cls, map_like: MapLike, *, retries: int = 0, on_error: OnError = "raise"
+    ) -> "Evaluator":
+        """An Evaluator around a callable that is used as ``map(function, iterable)``.
+
+        A map cannot say which candidate hangs or killed its worker, so there is no timeout, and
+        what happens then is up to the map.
+        """
+        if not callable(map_like):
+            raise TypeError(f"map_like: expected a callable, got {type(map_like).__name__}")
+        evaluator = cls(retries=retries, on_error=on_error)
+        evaluator._map = map_like
+        evaluator._plain = False
+        return evaluator
+
+    def evaluate(self, fun: Callable[..., Any], args: tuple[Any, ...], x: NDArray[Any]) -> Outcome:
+        """The values ``fun(row, *args)`` of the rows of x, whose shape is (n, d)."""
+        x = _read_only(x)
+        if self._plain:
+            return Outcome(np.array([to_value(fun(row, *args), i) for i, row in enumerate(x)]))
+        task, ledger = Task(fun, args), Ledger(len(x), self._on_error)
+        if self._slots and len(x):
+            Driver(self._slots, task, x, ledger, timeout=self._timeout, retries=self._retries).run()
+        elif len(x):
+            self._evaluate_by_map(task, x, ledger)
+        return ledger.outcome()
+
+    def close(self) -> None:
+        """End the processes and pools that this object made; a later `evaluate` makes new ones."""
+        for slot in self._slots:
+            slot.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _evaluate_by_map(self, task: Task, x: NDArray[Any], ledger: Ledger) -> None:
+        """Wave after wave, each with the candidates that failed in the one before."""
+        waiting: Sequence[int] = range(len(x))
+        for attempt in range(1, self._retries + 2):
+            failed: list[int] = []
+            results = list(self._map(partial(guarded_pair, task), [(i, x[i]) for i in waiting]))
+            if len(results) != len(waiting):
+                raise ValueError(
+                    f"map_like: expected one result for each of {len(waiting)} candidates, "
+                    f"got {len(results)}"
+                )
+            for candidate, result in zip(waiting, results, strict=True):
+                if not isinstance(result, Failure):
+                    ledger.succeed(candidate, result)
+                elif attempt <= self._retries:
+                    failed.append(candidate)
+                else:
+                    ledger.fail(candidate, result, attempt)
+            waiting = failed
+
+
+def evaluate_vectorized(fun: Callable[..., Any], args: tuple[Any, ...], x: NDArray[Any]) -> Outcome:
+    """The values of all rows of x from one call ``fun(x, *args)``."""
+    return Outcome(to_values(fun(_read_only(x), *args), len(x)))
+
+
+def _read_only(x: NDArray[Any]) -> NDArray[Any]:
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
+def _slots(pool: Any) -> Sequence[Slot]:
+    """What a `pool` argument means. Pools are imported here, so that `import fmnes` is quick."""
+    if pool is None:
+        return []
+    if isinstance(pool, (int, np.integer)) and not isinstance(pool, bool):
+        if pool < 1:
+            raise ValueError(f"pool: expected at least 1 process, got {pool}")
+        from fmnes.evaluate._worker import Worker
+
+        return [Worker() for _ in range(pool)]
+    is_factory = callable(pool) and (isinstance(pool, type) or not hasattr(pool, "submit"))
+    if not is_factory and not hasattr(pool, "submit"):
+        raise TypeError(
+            "pool: expected None, a number of processes, an object with a `submit` method or a "
+            f"function that makes one, got {type(pool).__name__}: {pool!r}"
+        )
+    from fmnes.evaluate._pool import Pool
+
+    return [Pool(make=pool) if is_factory else Pool(pool)]
+
+
+def _check_policies(timeout: float | None, retries: int, on_error: str) -> None:
+    if timeout is not None:
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.number)):
+            raise TypeError(f"timeout: expected seconds or None, got {type(timeout).__name__}")
+        if not (timeout > 0 and math.isfinite(timeout)):
+            raise ValueError(f"timeout: expected a positive number of seconds, got {timeout!r}")
+    if isinstance(retries, bool) or not isinstance(retries, (int, np.integer)):
+        raise TypeError(f"retries: expected an int, got {type(retries).__name__}: {retries!r}")
+    if retries < 0:
+        raise ValueError(f"retries: expected 0 or more, got {retries}")
+    if on_error not in get_args(OnError):
+        expected = " or ".join(map(repr, get_args(OnError)))
+        raise ValueError(f"on_error: expected {expected}, got {on_error!r}")

@@ -1,0 +1,51 @@
+"""What an objective returned, as floats. NaN and infinities pass: ranking them is not done here."""
+
+import math
+import reprlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def to_value(raw: Any, candidate: int) -> float:
+    """The value that the objective returned for one candidate, as a float.
+
+    Real numbers of any library are taken, and arrays of any shape that hold exactly one. All else
+    is a TypeError: None, str and complex have no order that a search could follow.
+    """
+    if isinstance(raw, float):  # also numpy.float64: the common cases must cost nothing
+        return float(raw)
+    number = raw
+    if hasattr(number, "shape"):  # NumPy scalars have one too, and so have torch and JAX arrays
+        if math.prod(number.shape) != 1:
+            raise TypeError(_wanted(candidate, f"an array of shape {tuple(number.shape)}"))
+        if hasattr(number, "item"):
+            number = number.item()
+    if not hasattr(type(number), "__float__"):  # str, complex and None have none
+        raise TypeError(_wanted(candidate, f"{type(raw).__name__}: {reprlib.repr(raw)}"))
+    try:
+        return float(number)
+    except OverflowError:
+        got = f"{type(raw).__name__} beyond the range of float"
+        raise TypeError(_wanted(candidate, got)) from None
+
+
+def to_values(raw: Any, popsize: int) -> NDArray[np.float64]:
+    """The values that a vectorized objective returned, as a fresh array of shape (popsize,)."""
+    expected = f"fun: expected an array of {popsize} real numbers, shape ({popsize},)"
+    try:
+        values = np.asarray(raw)
+    except ValueError as error:  # rows of different lengths
+        raise TypeError(f"{expected}, got {type(raw).__name__} ({error})") from None
+    if values.shape != (popsize,):
+        raise TypeError(f"{expected}, got {type(raw).__name__} of shape {values.shape}")
+    if values.dtype.kind == "O":  # a list that holds None, Fraction, ...: each by itself
+        return np.array([to_value(value, i) for i, value in enumerate(values)], dtype=np.float64)
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"{expected}, got {type(raw).__name__} of dtype {values.dtype}")
+    return np.array(values, dtype=np.float64)  # a copy: the objective may use its array again
+
+
+def _wanted(candidate: int, got: str) -> str:
+    return f"fun: expected a real number for candidate {candidate}, got {got}"

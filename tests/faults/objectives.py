@@ -1,0 +1,170 @@
+"""Objectives that misbehave. They live in a module of their own: worker processes import it.
+
+``x[0]`` is the number of the candidate; number 3 is the one that makes trouble. ``log`` is a file
+that takes one line a call, so that tests can count attempts across processes.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+TROUBLE = 3
+
+
+def population(popsize=8, dim=3):
+    x = np.random.default_rng(1).standard_normal((popsize, dim))
+    x[:, 0] = np.arange(popsize)
+    return x
+
+
+def sphere(x):
+    return float(np.sum(x * x))
+
+
+def _note(log, text):
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, f"{text}\n".encode())
+    os.close(descriptor)
+
+
+def calls(log):
+    """How often each candidate was started."""
+    numbers = [int(line) for line in Path(log).read_text().split()]
+    return {number: numbers.count(number) for number in numbers}
+
+
+def noted_sphere(x, log):
+    _note(log, int(x[0]))
+    return sphere(x)
+
+
+def shifted(x, shift):
+    return sphere(x - shift)
+
+
+def killed_once(x, log):
+    _note(log, int(x[0]))
+    if x[0] == TROUBLE and calls(log)[TROUBLE] == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return sphere(x)
+
+
+def killed_always(x, log):
+    _note(log, int(x[0]))
+    if x[0] == TROUBLE:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.01)
+    return sphere(x)
+
+
+def hangs(x, log):
+    _note(log, int(x[0]))
+    if x[0] == TROUBLE:
+        time.sleep(1000)
+    return sphere(x)
+
+
+def hangs_once(x, log):
+    _note(log, int(x[0]))
+    if x[0] == TROUBLE and calls(log)[TROUBLE] == 1:
+        time.sleep(1000)
+    return sphere(x)
+
+
+def hangs_in_a_child(x, log):
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"]) as child:
+        _note(log, child.pid)
+        return child.wait()
+
+
+def sleeps(x, log):
+    _note(log, os.getpid())
+    time.sleep(1000)
+
+
+def raises(x):
+    if x[0] == TROUBLE:
+        raise ValueError("the mesh is tangled")
+    return sphere(x)
+
+
+def raises_once(x, log):
+    _note(log, int(x[0]))
+    if x[0] == TROUBLE and calls(log)[TROUBLE] == 1:
+        raise ValueError("the licence server was busy")
+    return sphere(x)
+
+
+class TwoArgumentsError(Exception):
+    """It pickles and cannot be unpickled."""
+
+    def __init__(self, code, text):
+        super().__init__(f"{code}: {text}")
+
+
+def raises_unpicklable(x):
+    if x[0] == TROUBLE:
+        raise TwoArgumentsError(17, "diverged")
+    return sphere(x)
+
+
+class MuteError(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def raises_mute(x):
+    if x[0] == TROUBLE:
+        raise MuteError
+    return sphere(x)
+
+
+def exits(x):
+    if x[0] == TROUBLE:
+        sys.exit("the simulator gave up")
+    return sphere(x)
+
+
+def exits_hard(x):
+    if x[0] == TROUBLE:
+        os._exit(7)
+    return sphere(x)
+
+
+def interrupts(x):
+    raise KeyboardInterrupt
+
+
+def returns_none(x):
+    return None if x[0] == TROUBLE else sphere(x)
+
+
+def returns_own_pid(x):
+    return os.getpid()
+
+
+def environment(x, name):
+    return int(os.environ[name])
+
+
+def writes_to_x(x):
+    x[0] = 0.0
+
+
+class CannotBeLoaded:
+    """A callable that pickles, and raises in whoever loads it."""
+
+    def __reduce__(self):
+        return _refuse, ()
+
+    def __call__(self, x):
+        return 0.0
+
+
+def _refuse():
+    raise ImportError("no module named simulator on this machine")

@@ -1,0 +1,682 @@
+"""Evaluations survive what objectives and workers do: raise, hang, die, return nonsense."""
+
+import functools
+import math
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faults import objectives
+
+from fmnes.evaluate import (
+    EvaluationError,
+    Evaluator,
+    evaluate_vectorized,
+    to_value,
+    to_values,
+)
+
+X = objectives.population()
+EXPECTED = [objectives.sphere(row) for row in X]
+INNOCENT = [i for i in range(len(X)) if i != objectives.TROUBLE]
+
+
+@pytest.fixture(autouse=True)
+def _hard_limit():
+    """A hang must fail, not block."""
+
+    def give_up(*_):
+        raise RuntimeError("the test hangs")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(40)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def log(tmp_path):
+    return str(tmp_path / "calls")
+
+
+def process_pool():
+    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("forkserver"))
+
+
+# Pools that a worker's death must not disturb: our own processes, and somebody's pool of them.
+PROCESSES = [pytest.param(2, id="int"), pytest.param(process_pool, id="factory")]
+
+
+def assert_only_trouble_failed(outcome):
+    assert outcome.nfailed == 1
+    assert math.isnan(outcome.values[objectives.TROUBLE])
+    assert outcome.values[INNOCENT].tolist() == [EXPECTED[i] for i in INNOCENT]
+
+
+# === Values ===
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (1.5, 1.5),
+        (3, 3.0),
+        (True, 1.0),
+        (np.bool_(False), 0.0),
+        (np.float32(0.5), 0.5),
+        (np.float64(0.1), 0.1),
+        (np.longdouble(2), 2.0),
+        (np.int8(-7), -7.0),
+        (np.array(2.5), 2.5),
+        (np.array([2.5]), 2.5),
+        (np.array([[2.5]]), 2.5),
+        (Fraction(1, 4), 0.25),
+        (Decimal("0.25"), 0.25),
+        (math.inf, math.inf),
+        (-math.inf, -math.inf),
+    ],
+)
+def test_real_numbers_are_values(raw, value):
+    got = to_value(raw, 0)
+    assert type(got) is float
+    assert got == value
+
+
+def test_nan_is_a_value():
+    assert math.isnan(to_value(math.nan, 0))
+    assert math.isnan(to_value(np.float32("nan"), 0))
+
+
+@pytest.mark.arrays
+@pytest.mark.parametrize("name", ["torch", "jax.numpy"])
+def test_arrays_of_other_libraries_are_values(name):
+    xp = pytest.importorskip(name)
+    assert to_value(xp.asarray(0.5), 0) == 0.5
+    assert to_value(xp.asarray([0.5]), 0) == 0.5
+    assert to_values(xp.asarray([0.5, 1.5]), 2).tolist() == [0.5, 1.5]
+    with pytest.raises(TypeError, match=r"candidate 4.*shape \(2,\)"):
+        to_value(xp.asarray([0.5, 1.5]), 4)
+
+
+BAD_VALUES = [
+    (None, "NoneType: None"),
+    (1 + 2j, "complex"),
+    (np.complex128(1), "complex128"),
+    (np.array([1j]), "ndarray"),
+    ("1.0", "str: '1.0'"),
+    (b"1.0", "bytes"),
+    (np.str_("1.0"), "str_"),
+    (np.array([1.0, 2.0, 3.0]), r"shape \(3,\)"),
+    (np.array([]), r"shape \(0,\)"),
+    ([1.0], "list"),
+    ({}, "dict"),
+    pytest.param(10**5000, "int beyond the range of float", id="too many digits to print"),
+]
+
+
+@pytest.mark.parametrize(("raw", "named"), BAD_VALUES)
+def test_all_else_is_a_type_error_that_names_the_candidate(raw, named):
+    with pytest.raises(
+        TypeError, match=f"fun: expected a real number for candidate 5, got.*{named}"
+    ):
+        to_value(raw, 5)
+
+
+@pytest.mark.parametrize("pool", [None, 2])
+def test_a_bad_value_is_a_type_error_with_and_without_a_pool(pool):
+    told = "fun: expected a real number for candidate 3, got NoneType: None"
+    with Evaluator(pool) as evaluator, pytest.raises(TypeError, match=told):
+        evaluator.evaluate(objectives.returns_none, (), X)
+    with Evaluator(pool, retries=1, on_error="penalize") as evaluator:
+        outcome = evaluator.evaluate(objectives.returns_none, (), X)
+    assert_only_trouble_failed(outcome)
+    assert told in outcome.first_error
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [[1, 2.5], (1.0, 2.5), np.array([1, 2.5], dtype=np.float32), [Fraction(1), Decimal("2.5")]],
+)
+def test_a_vectorized_objective_returns_one_number_for_each_row(raw):
+    values = to_values(raw, 2)
+    assert values.dtype == np.float64
+    assert values.tolist() == [1.0, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("raw", "named"),
+    [
+        (None, r"shape \(\)"),
+        (1.0, r"shape \(\)"),
+        ([1.0], r"shape \(1,\)"),
+        ([[1.0], [2.0]], r"shape \(2, 1\)"),
+        ([[1.0], [2.0, 3.0]], "inhomogeneous"),
+        ([1.0, 2j], "dtype complex128"),
+        (["1", "2"], "dtype <U1"),
+        ([1.0, None], "candidate 1, got NoneType"),
+        ([1.0, "2"], "dtype <U32"),
+    ],
+)
+def test_a_vectorized_objective_that_does_not_is_a_type_error(raw, named):
+    with pytest.raises(TypeError, match=named):
+        to_values(raw, 2)
+
+
+def test_vectorized_calls_once_with_a_read_only_array_and_keeps_no_hold_of_the_answer():
+    seen, buffer = [], np.zeros(len(X))
+
+    def fun(x, shift):
+        seen.append(x)
+        assert not x.flags.writeable
+        return np.add(x[:, 0], shift, out=buffer)
+
+    outcome = evaluate_vectorized(fun, (1.0,), X)
+    buffer[:] = np.nan
+    assert len(seen) == 1
+    assert outcome.values.tolist() == (X[:, 0] + 1.0).tolist()
+    assert X.flags.writeable
+
+
+# === Without a pool ===
+
+
+def test_serial_values_are_those_of_a_plain_loop():
+    outcome = Evaluator().evaluate(objectives.shifted, (0.5,), X)
+    assert outcome.values.tolist() == [objectives.shifted(row, 0.5) for row in X]
+    assert (outcome.nfailed, outcome.first_error) == (0, None)
+
+
+@pytest.mark.parametrize("pool", [None, 1])
+def test_rows_are_read_only(pool):
+    before = X.copy()
+    with (
+        Evaluator(pool) as evaluator,
+        pytest.raises((ValueError, EvaluationError), match="read-only"),
+    ):
+        evaluator.evaluate(objectives.writes_to_x, (), X)
+    assert np.array_equal(X, before)
+    assert X.flags.writeable
+
+
+def test_serial_exceptions_go_up_unchanged():
+    error = objectives.TwoArgumentsError(1, "mine")
+
+    def fun(x):
+        raise error
+
+    with pytest.raises(objectives.TwoArgumentsError) as caught:
+        Evaluator().evaluate(fun, (), X)
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("on_error", ["raise", "penalize"])
+def test_serial_keyboard_interrupt_is_nobodys_failure(on_error):
+    with pytest.raises(KeyboardInterrupt):
+        Evaluator(on_error=on_error, retries=2).evaluate(objectives.interrupts, (), X)
+
+
+@pytest.mark.parametrize("make", [Evaluator, functools.partial(Evaluator.from_map, map)])
+def test_policies_hold_without_a_pool(make, log):
+    outcome = make(on_error="penalize").evaluate(objectives.raises, (), X)
+    assert_only_trouble_failed(outcome)
+    assert "ValueError: the mesh is tangled" in outcome.first_error
+    assert "in raises" in outcome.first_error
+    assert make(retries=1).evaluate(objectives.raises_once, (log,), X).values.tolist() == EXPECTED
+    assert objectives.calls(log)[objectives.TROUBLE] == 2
+    with pytest.raises(EvaluationError, match=r"candidate 3 failed \(3 attempts\): ValueError"):
+        make(retries=2).evaluate(objectives.raises, (), X)
+
+
+def test_an_empty_population_has_no_values():
+    for pool in (None, 2):
+        assert Evaluator(pool).evaluate(objectives.sphere, (), X[:0]).values.shape == (0,)
+
+
+# === With processes ===
+
+
+@pytest.mark.parametrize("pool", PROCESSES)
+def test_processes_give_the_values_of_the_serial_loop(pool):
+    with Evaluator(pool) as evaluator:
+        for shift in (0.0, 0.5):  # other args must not meet what the workers still hold
+            values = evaluator.evaluate(objectives.shifted, (shift,), X).values
+            assert values.tolist() == [objectives.shifted(row, shift) for row in X]
+        for rows in (1, 0, len(X)):
+            values = evaluator.evaluate(objectives.sphere, (), X[:rows]).values
+            assert values.tolist() == EXPECTED[:rows]
+
+
+@pytest.mark.parametrize("pool", PROCESSES)
+@pytest.mark.parametrize("dim", [3, 30_000])  # the larger does not fit into a pipe's buffer
+def test_a_worker_killed_once_costs_nothing_even_without_retries(pool, dim, log):
+    x = objectives.population(dim=dim)
+    with Evaluator(pool) as evaluator:
+        outcome = evaluator.evaluate(objectives.killed_once, (log,), x)
+    assert outcome.values.tolist() == [objectives.sphere(row) for row in x]
+    assert outcome.nfailed == 0
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+@pytest.mark.parametrize("pool", PROCESSES)
+def test_a_candidate_that_always_kills_its_worker_fails_alone(pool, retries, log):
+    with Evaluator(pool, retries=retries, on_error="penalize") as evaluator:
+        outcome = evaluator.evaluate(objectives.killed_always, (log,), X)
+        assert_only_trouble_failed(outcome)
+        assert evaluator.evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
+    if pool == 2:  # one process, one candidate: the blame is exact and nobody else runs twice
+        attempts = max(retries, 1) + 1
+        assert objectives.calls(log) == dict.fromkeys(INNOCENT, 1) | {3: attempts}
+        assert "SIGKILL" in outcome.first_error
+
+
+@pytest.mark.parametrize("pool", PROCESSES)
+def test_a_hang_is_ended(pool, log):
+    with Evaluator(pool, timeout=2.0, on_error="penalize") as evaluator:
+        outcome = evaluator.evaluate(objectives.hangs, (log,), X)
+    assert_only_trouble_failed(outcome)
+    assert outcome.first_error == "TimeoutError: no value within 2 seconds"
+    assert objectives.calls(log)[objectives.TROUBLE] == 1
+
+
+def test_a_hang_is_tried_again(log):
+    with Evaluator(2, timeout=0.5, retries=1) as evaluator:
+        outcome = evaluator.evaluate(objectives.hangs_once, (log,), X)
+    assert outcome.values.tolist() == EXPECTED
+    assert objectives.calls(log) == dict.fromkeys(INNOCENT, 1) | {3: 2}
+
+
+def test_a_timeout_also_ends_what_the_objective_started(log):
+    with (
+        Evaluator(1, timeout=1.0) as evaluator,
+        pytest.raises(EvaluationError, match="no value within 1 seconds"),
+    ):
+        evaluator.evaluate(objectives.hangs_in_a_child, (log,), X[:1])
+    (child,) = objectives.calls(log)
+    wait_until_gone(child)
+
+
+@pytest.mark.parametrize(
+    "pool", [*PROCESSES, pytest.param(lambda: ThreadPoolExecutor(2), id="threads")]
+)
+@pytest.mark.parametrize(
+    ("fun", "told"),
+    [
+        (objectives.raises, "ValueError: the mesh is tangled"),
+        (objectives.raises_unpicklable, "TwoArgumentsError: 17: diverged"),
+        (objectives.raises_mute, "MuteError"),
+        (objectives.exits, "SystemExit: the simulator gave up"),
+    ],
+)
+def test_what_the_objective_raises_is_told_and_harms_nobody(pool, fun, told):
+    with Evaluator(pool, on_error="penalize") as evaluator:
+        outcome = evaluator.evaluate(fun, (), X)
+    assert_only_trouble_failed(outcome)
+    assert told in outcome.first_error
+    assert f"in {fun.__name__}" in outcome.first_error
+    with Evaluator(pool, retries=1) as evaluator, pytest.raises(EvaluationError) as caught:
+        evaluator.evaluate(fun, (), X)
+    assert re.match(r"candidate 3 failed \(2 attempts\): ", str(caught.value))
+    assert told in str(caught.value)
+    assert f"in {fun.__name__}" in str(caught.value)
+
+
+@pytest.mark.parametrize("pool", PROCESSES)
+def test_retries_are_used_only_where_needed(pool, log):
+    with Evaluator(pool, retries=3) as evaluator:
+        assert evaluator.evaluate(objectives.raises_once, (log,), X).values.tolist() == EXPECTED
+    assert objectives.calls(log) == dict.fromkeys(INNOCENT, 1) | {3: 2}
+
+
+def test_the_exit_code_of_a_dead_worker_is_told():
+    with Evaluator(2) as evaluator, pytest.raises(EvaluationError, match=r"3.*2 att.*exit code 7"):
+        evaluator.evaluate(objectives.exits_hard, (), X)
+
+
+@pytest.mark.parametrize("pool", [*PROCESSES, pytest.param("instance")])
+def test_a_function_that_cannot_be_pickled_is_a_type_error(pool):
+    with ProcessPoolExecutor(1) as instance:
+        evaluator = Evaluator(instance if pool == "instance" else pool)
+        with evaluator, pytest.raises(TypeError, match="fun: expected a function that can be pic"):
+            evaluator.evaluate(lambda x: 0.0, (), X)
+        with (
+            evaluator,
+            pytest.raises(TypeError, match="args: expected objects that can be pickled"),
+        ):
+            evaluator.evaluate(objectives.shifted, (threading.Lock(),), X)
+
+
+def test_a_function_that_workers_cannot_load_is_a_type_error():
+    with Evaluator(2) as evaluator:
+        with pytest.raises(TypeError, match=r"fun: expected .* can import.*ImportError: no module"):
+            evaluator.evaluate(objectives.CannotBeLoaded(), (), X)
+        assert evaluator.evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
+
+
+def test_a_worker_that_dies_while_idle_is_replaced():
+    with Evaluator(1) as evaluator:
+        (pid,) = evaluator.evaluate(objectives.returns_own_pid, (), X[:1]).values
+        os.kill(int(pid), signal.SIGKILL)
+        wait_until_gone(int(pid))
+        (other,) = evaluator.evaluate(objectives.returns_own_pid, (), X[:1]).values
+        assert other != pid
+    wait_until_gone(int(other))  # closing ends it
+
+
+def test_an_evaluation_that_ends_before_a_worker_is_up_does_not_mix_up_the_next(log):
+    for _ in range(3):
+        with Evaluator(3) as evaluator:
+            for popsize in (1, len(X), 3, len(X)):  # new workers load while others finish
+                outcome = evaluator.evaluate(objectives.noted_sphere, (log,), X[:popsize])
+                assert outcome.values.tolist() == EXPECTED[:popsize]
+                outcome = evaluator.evaluate(objectives.shifted, (0.0,), X[:popsize])
+                assert outcome.values.tolist() == EXPECTED[:popsize]
+
+
+def test_ctrl_c_goes_up_at_once_and_ends_the_workers(log):
+    def interrupt():
+        while not Path(log).exists() or len(objectives.calls(log)) < 2:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    with Evaluator(2, on_error="penalize") as evaluator:
+        with pytest.raises(KeyboardInterrupt):
+            evaluator.evaluate(objectives.sleeps, (log,), X)
+        for pid in objectives.calls(log):
+            wait_until_gone(pid)
+        assert evaluator.evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
+    watcher.join()
+
+
+# === Pools of the caller ===
+
+
+class Job:
+    """All that some schedulers offer: `done` and `result`."""
+
+    def __init__(self, future):
+        self._future = future
+
+    def done(self):
+        return self._future.done()
+
+    def result(self):
+        return self._future.result()
+
+
+class Scheduler:
+    """An executor that does not say how wide it is and whose jobs are not Futures."""
+
+    def __init__(self, width=2):
+        self._threads = ThreadPoolExecutor(width)
+
+    def submit(self, function, *args):
+        return Job(self._threads.submit(function, *args))
+
+
+def test_a_pool_of_the_caller_stays_open():
+    with ThreadPoolExecutor(2) as threads:
+        with Evaluator(threads) as evaluator:
+            values = evaluator.evaluate(lambda x: objectives.sphere(x), (), X).values
+        assert values.tolist() == EXPECTED
+        with Evaluator(threads) as evaluator, pytest.raises(EvaluationError):
+            evaluator.evaluate(objectives.raises, (), X)
+        assert threads.submit(int, "7").result() == 7
+
+
+def test_a_pool_that_we_made_is_shut_down():
+    made = []
+
+    def make():
+        made.append(ThreadPoolExecutor(2))
+        return made[-1]
+
+    with Evaluator(make) as evaluator:
+        for _ in range(2):
+            assert evaluator.evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
+    assert len(made) == 1
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        made[0].submit(int)
+
+
+def test_a_factory_is_called_again_after_a_break(log):
+    made = []
+
+    def make():
+        made.append(process_pool())
+        return made[-1]
+
+    with Evaluator(make) as evaluator:
+        outcome = evaluator.evaluate(objectives.killed_once, (log,), X)
+    assert outcome.values.tolist() == EXPECTED
+    assert len(made) == 2
+
+
+def test_a_class_of_executors_is_a_factory():
+    with Evaluator(ThreadPoolExecutor) as evaluator:
+        assert evaluator.evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
+
+
+def test_a_pool_of_the_caller_that_breaks_cannot_be_rebuilt(log):
+    with process_pool() as pool, Evaluator(pool, on_error="penalize") as evaluator:
+        for _ in range(2):  # it is still broken the second time
+            with pytest.raises(
+                EvaluationError, match=r"pool: it broke .* pass a function that makes"
+            ):
+                evaluator.evaluate(objectives.killed_always, (log,), X)
+
+
+def test_jobs_with_nothing_but_done_and_result():
+    with Evaluator(Scheduler()) as evaluator:
+        assert evaluator.evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
+
+
+def test_a_hang_in_a_pool_of_unknown_width_charges_only_the_one_that_hangs():
+    release = threading.Event()
+
+    def fun(x):
+        if x[0] == objectives.TROUBLE:
+            release.wait()
+        return objectives.sphere(x)
+
+    with Evaluator(lambda: Scheduler(1), timeout=0.5, on_error="penalize") as evaluator:
+        outcome = evaluator.evaluate(fun, (), X)
+    release.set()
+    assert_only_trouble_failed(outcome)
+
+
+def test_a_task_that_the_pool_itself_gives_up_is_tried_once_more():
+    class Forgetful:
+        """Loses the first attempt at candidate 3 and says so, as Dask and Ray do."""
+
+        lost = False
+
+        def submit(self, function, task, candidate, x):
+            future = Future()
+            if candidate == objectives.TROUBLE and not self.lost:
+                self.lost = True
+                future.set_exception(OSError("worker lost"))
+            else:
+                future.set_result(function(task, candidate, x))
+            return future
+
+    assert Evaluator(Forgetful()).evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
+
+
+def test_from_map():
+    with ThreadPoolExecutor(2) as threads:
+        evaluator = Evaluator.from_map(threads.map)
+        assert evaluator.evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
+        with pytest.raises(EvaluationError, match="candidate 3"):
+            evaluator.evaluate(objectives.raises, (), X)
+    with multiprocessing.get_context("forkserver").Pool(1) as pool:
+        values = Evaluator.from_map(pool.map).evaluate(objectives.sphere, (), X).values
+    assert values.tolist() == EXPECTED
+    with pytest.raises(ValueError, match=r"map_like: expected one result for each of 8 .* got 0"):
+        Evaluator.from_map(lambda function, items: []).evaluate(objectives.sphere, (), X)
+
+
+# === Arguments ===
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "told"),
+    [
+        ({"pool": 0}, ValueError, "pool: expected at least 1 process, got 0"),
+        ({"pool": True}, TypeError, "pool: expected None, a number.*got bool: True"),
+        ({"pool": "dask"}, TypeError, "pool: expected None, a number.*got str: 'dask'"),
+        ({"pool": 2, "timeout": 0}, ValueError, "timeout: expected a positive .* got 0"),
+        ({"pool": 2, "timeout": math.nan}, ValueError, "timeout: expected a positive"),
+        ({"pool": 2, "timeout": "1"}, TypeError, "timeout: expected seconds or None, got str"),
+        ({"timeout": 1.0}, ValueError, "timeout: expected None.*pool is None"),
+        ({"pool": Scheduler(), "timeout": 1.0}, ValueError, "timeout: expected None"),
+        ({"retries": -1}, ValueError, "retries: expected 0 or more, got -1"),
+        ({"retries": 1.5}, TypeError, "retries: expected an int, got float: 1.5"),
+        ({"on_error": "ignore"}, ValueError, "on_error: expected 'raise' or 'penalize', got 'ig"),
+    ],
+)
+def test_arguments_are_checked_at_once(arguments, error, told):
+    with pytest.raises(error, match=told):
+        Evaluator(**arguments)
+
+
+def test_other_bad_arguments():
+    with pytest.raises(TypeError, match="map_like: expected a callable, got int"):
+        Evaluator.from_map(2)
+    with pytest.raises(TypeError, match=r"pool: expected a function that returns .* returned int"):
+        Evaluator(int).evaluate(objectives.sphere, (), X)
+
+
+# === Whole programs ===
+
+
+def wait_until_gone(pid):
+    """Until the process has ended; one that its parent has yet to bury has ended, too."""
+    while True:
+        try:
+            os.kill(pid, 0)
+            if ") Z " in Path(f"/proc/{pid}/stat").read_text():
+                return
+        except (ProcessLookupError, FileNotFoundError):
+            return
+        time.sleep(0.01)
+
+
+HEADER = """
+import os
+from faults import objectives
+from fmnes.evaluate import Evaluator
+x = objectives.population()
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Start a program of its own that can import what we can."""
+    started = []
+
+    def start(text):
+        script = tmp_path / "script.py"
+        script.write_text(HEADER + textwrap.dedent(text))
+        environment = {name: value for name, value in os.environ.items() if "THREADS" not in name}
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        started.append(
+            subprocess.Popen(
+                [sys.executable, str(script)],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                stdin=subprocess.PIPE,
+                text=True,
+            )
+        )
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_program_that_does_not_close_its_evaluator_still_ends(program):
+    process = program("""
+        if __name__ == "__main__":
+            evaluator = Evaluator(2)
+            print(evaluator.evaluate(objectives.sphere, (), x).values.tolist())
+    """)
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    assert out.strip() == str(EXPECTED)
+
+
+def test_a_script_without_main_part_is_told_what_it_lacks(program):
+    process = program("Evaluator(1).evaluate(objectives.sphere, (), x)")
+    _, err = process.communicate()
+    assert process.returncode == 1
+    assert "3 worker processes in a row died while starting" in err
+    assert 'under `if __name__ == "__main__":`' in err.splitlines()[-1]
+
+
+def test_a_function_that_exists_in_the_driver_only_is_a_type_error(program):
+    process = program("""
+        if __name__ == "__main__":
+            def fun(x):
+                return 0.0
+            Evaluator(2).evaluate(fun, (), x)
+    """)
+    _, err = process.communicate()
+    assert process.returncode == 1
+    assert "TypeError: fun: expected a function that worker processes can import" in err
+    assert "Can't get attribute 'fun'" in err
+
+
+def test_workers_do_not_outlive_a_driver_that_was_killed(program):
+    process = program("""
+        if __name__ == "__main__":
+            values = Evaluator(2).evaluate(objectives.returns_own_pid, (), x).values
+            print(*sorted(set(values.astype(int))), flush=True)
+            input()
+    """)
+    pids = [int(pid) for pid in process.stdout.readline().split()]
+    assert pids
+    process.kill()
+    for pid in pids:
+        wait_until_gone(pid)
+
+
+def test_workers_keep_blas_to_one_thread_unless_told_otherwise(program):
+    process = program("""
+        if __name__ == "__main__":
+            os.environ["MKL_NUM_THREADS"] = "3"
+            with Evaluator(1) as evaluator:
+                for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+                    print(evaluator.evaluate(objectives.environment, (name,), x[:1]).values)
+            print("OPENBLAS_NUM_THREADS" in os.environ)
+    """)
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    assert out.split("\n")[:3] == ["[1.]", "[3.]", "False"]
+
+
+def test_pools_are_imported_only_when_asked_for(program):
+    process = program("""
+        import sys
+        Evaluator().evaluate(objectives.sphere, (), x)
+        print([name for name in ("multiprocessing", "concurrent.futures") if name in sys.modules])
+    """)
+    out, err = process.communicate()
+    assert (out.strip(), err) == ("[]", "")
