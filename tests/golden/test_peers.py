@@ -6,14 +6,16 @@ constants differ from the paper that the library follows, the test makes them eq
 """
 
 import math
+from types import SimpleNamespace
 
 import cma
 import cmaes
 import numpy as np
 import pytest
 from cma.restricted_gaussian_sampler import GaussVDSampler
+from cmaes import _dxnesic
 
-from fmnes.algorithms import Shape, cma_es, sep_cma, vd_cma, xnes
+from fmnes.algorithms import Shape, cma_es, dx_nes_ic, sep_cma, vd_cma, xnes
 
 
 def ellipsoid(x):
@@ -68,6 +70,40 @@ def test_xnes_of_cmaes(f, m0, sigma0, dim):
             "mean": (state.mean, package._mean),
             "sigma": (state.sigma, package._sigma),
             "B": (state.B, package._B),
+        }
+        agree(pairs, t + 1)
+
+
+@dims
+@problems
+def test_dx_nes_ic_of_cmaes(f, m0, sigma0, dim, monkeypatch):
+    """It forgets gamma, which is 1 at the start of each of its generations, and its Newton
+    iteration for h_inv ends some 1e-12 short of the root. It takes math.sqrt of an array of one
+    number, which NumPy 2.4 no longer allows.
+
+    As many pairs as variables: with fewer, some axes of the first B B^T are equally long, and
+    which of them is stretched is up to the linear algebra library.
+    """
+    patched = SimpleNamespace(**vars(math))
+    patched.sqrt = lambda x: math.sqrt(np.asarray(x).item())
+    monkeypatch.setattr(_dxnesic, "math", patched)
+    lam = 2 * dim
+    package = cmaes.DXNESIC(np.full(dim, m0), sigma0, seed=dim, population_size=lam)
+    draws = np.random.RandomState(dim)
+    params = dx_nes_ic.params(dim, lam)
+    assert params.phase.alpha == pytest.approx(package._alpha_dist(lam), rel=4e-12)
+    params = params._replace(phase=params.phase._replace(alpha=package._alpha_dist(lam)))
+    shape = Shape(D=np.ones(dim))
+    state = dx_nes_ic.init(params, np.full(dim, m0), np.asarray(sigma0), shape, np.zeros(dim))
+    for t in range(GENERATIONS):
+        cmaes_generation(package, f)
+        state = state._replace(gamma=np.ones(()))
+        state = generation(dx_nes_ic, params, state, f, draws.randn(lam // 2, dim))
+        pairs = {
+            "mean": (state.mean, package._mean),
+            "sigma": (state.sigma, package._sigma),
+            "B": (state.B, package._B),
+            "p_sigma": (state.p_sigma, package._p_sigma),
         }
         agree(pairs, t + 1)
 
