@@ -85,11 +85,15 @@ class Progress(NamedTuple):
 
 def reasons(stopping: Stopping, now: Progress, history: History) -> list[Status]:
     """Every rule about the search itself that holds, the most telling first."""
+    shrunk, found = now.unresolved <= 1, now.best < math.inf
     held = {
         Status.UNBOUNDED: now.best == -math.inf,
-        Status.INFEASIBLE: now.all_nan_at_first or now.infeasible >= stopping.infeasible,
+        # Without a feasible candidate the distribution contracts by itself: no convergence.
+        Status.INFEASIBLE: now.all_nan_at_first
+        or now.infeasible >= stopping.infeasible
+        or (shrunk and not found),
         Status.SCALE: _out_of_scale(now),
-        Status.TOLX: now.unresolved <= 1,
+        Status.TOLX: shrunk and found,
         Status.TOLFUN: _converged_values(stopping, now, history),
         Status.FLAT: now.flat >= stopping.flat and not now.varied,
         Status.CONDITION: now.axis_ratio > now.axis_limit,

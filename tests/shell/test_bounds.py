@@ -1,0 +1,197 @@
+"""Bounds: what is evaluated and returned lies inside, and optima on the boundary are found."""
+
+import numpy as np
+import pytest
+from array_api_compat import array_namespace
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import Bounds as SciPyBounds
+
+import fmnes
+from fmnes._bounds import Box, read_bounds
+
+
+class Watched:
+    """An objective that remembers the range of what it was asked to evaluate."""
+
+    def __init__(self, fun):
+        self.fun, self.low, self.high = fun, np.inf, -np.inf
+
+    def __call__(self, x):
+        self.low = np.minimum(self.low, x.min(axis=0))
+        self.high = np.maximum(self.high, x.max(axis=0))
+        return self.fun(x)
+
+
+def sphere(x):
+    return (x**2).sum(axis=-1)
+
+
+def test_optimum_in_a_corner_of_100_variables():
+    fun = Watched(sphere)
+    result = fmnes.minimize(
+        fun, np.full(100, 3.0), 1.0, bounds=[(1.0, 5.0)] * 100, vectorized=True, rng=1
+    )
+    assert result.fun - 100.0 <= 1e-8  # the true minimum: x = 1, f = 100
+    assert result.success
+    assert (fun.low >= 1.0).all()
+    assert (fun.high <= 5.0).all()
+    assert (result.x >= 1.0).all()
+    assert (result.mean >= 1.0).all()
+
+
+def test_half_of_the_bounds_active():
+    d = 40
+    optimum = np.where(np.arange(d) % 2, 2.0, 0.5)  # of the box [1, 4]^d: 2, and the bound 1
+    fun = Watched(lambda x: sphere(x - optimum))
+    result = fmnes.minimize(
+        fun, np.full(d, 3.0), 1.0, bounds=[(1, 4)] * d, vectorized=True, rng=2
+    )
+    assert result.fun - d / 2 * 0.25 <= 1e-8
+    assert (fun.low >= 1).all()
+    assert (fun.high <= 4).all()
+    np.testing.assert_allclose(result.x, np.maximum(optimum, 1.0), atol=1e-5)
+
+
+@pytest.mark.parametrize("sides", [(0.5, None), (None, -0.5), (0.5, np.inf), (-np.inf, -0.5)])
+def test_one_sided(sides):
+    d = 20
+    start = 3.0 if sides[0] not in (None, -np.inf) else -3.0
+    fun = Watched(sphere)
+    result = fmnes.minimize(
+        fun, np.full(d, start), 1.0, bounds=[sides] * d, vectorized=True, rng=3
+    )
+    assert result.fun - d * 0.25 <= 1e-8
+    assert (np.abs(result.x) >= 0.5).all()
+    assert min(np.abs(fun.low).min(), np.abs(fun.high).min()) >= 0.5
+
+
+def test_optimum_on_a_face_of_a_badly_scaled_ellipsoid():
+    d = 30
+    scale = 1000.0 ** (np.arange(d) / (d - 1))
+    optimum = np.zeros(d)
+    optimum[[0, d // 2, d - 1]] = -1.0  # below the bound 0 in a flat, a middle, a steep direction
+    low = np.full(d, -5.0)
+    low[[0, d // 2, d - 1]] = 0.0
+    result = fmnes.minimize(
+        lambda x: sphere(scale * (x - optimum)),
+        np.full(d, 3.0),
+        1.0,
+        bounds=fmnes.Bounds(low, 5.0),
+        vectorized=True,
+        rng=4,
+    )
+    true = sphere(scale * (np.maximum(optimum, low) - optimum))
+    assert (result.fun - true) / true <= 1e-12
+    assert result.x[0] >= 0.0
+
+
+@pytest.mark.parametrize("function", ["sphere", "ellipsoid", "rosenbrock"])
+def test_a_box_that_is_never_touched_costs_nothing(function):
+    problem = fmnes.problems.PROBLEMS[function](20)
+    counts = {}
+    for bounds in (None, [(-1e3, 1e3)] * 20):
+        results = [
+            fmnes.minimize(
+                problem,
+                problem.x0,
+                problem.sigma0,
+                bounds=bounds,
+                ftarget=1e-8,
+                maxfevals=200_000,
+                vectorized=True,
+                rng=seed,
+            )
+            for seed in range(3)
+        ]
+        counts[bounds is None] = sum(r.nfev for r in results)
+    assert counts[False] <= 1.1 * counts[True]
+    assert counts[False] == counts[True]  # the map is the identity there
+
+
+def test_equal_bounds_take_a_variable_out_of_the_search():
+    seen = []
+
+    def fun(x):
+        seen.append(x[:, 1].copy())
+        return sphere(x - np.array([1.0, 0.0, 2.0]))
+
+    bounds = [(-5, 5), (0.7, 0.7), (-5, 5)]
+    opt = fmnes.Optimizer([0.0, 0.7, 0.0], 1.0, bounds=bounds, rng=1)
+    assert opt.ask().shape[1] == 3
+    assert opt.setup.mean.shape == (2,)
+    result = fmnes.minimize(fun, [0.0, 0.7, 0.0], 1.0, bounds=bounds, vectorized=True, rng=1)
+    assert all((column == 0.7).all() for column in seen)
+    np.testing.assert_allclose(result.x, [1.0, 0.7, 2.0], atol=1e-6)
+
+
+def test_forms_of_bounds_agree():
+    low, high = np.array([-1.0, -np.inf, 0.0]), np.array([1.0, 2.0, np.inf])
+    forms = [
+        [(-1, 1), (None, 2), (0, None)],
+        np.stack([low, high], axis=1),
+        fmnes.Bounds(low, high),
+        SciPyBounds(low, high),
+        [[-1, 1], [-np.inf, 2], [0, np.inf]],
+    ]
+    for form in forms:
+        np.testing.assert_array_equal(read_bounds(form, 3)[0], low)
+        np.testing.assert_array_equal(read_bounds(form, 3)[1], high)
+    np.testing.assert_array_equal(read_bounds(fmnes.Bounds(ub=3.0), 2)[1], [3.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("bounds", "error", "message"),
+    [
+        ([(0, 1)] * 2, ValueError, r"bounds: expected 3 pairs .* got shape \(2, "),
+        ([(0, 1, 2)] * 3, ValueError, "bounds: expected 3 pairs"),
+        ([(1, 0)] * 3, ValueError, r"bounds\[0\]: expected low <= high, got \(1.0, 0.0\)"),
+        ([(0, np.nan)] * 3, ValueError, "bounds: expected numbers .* got NaN"),
+        (5, TypeError, "bounds: expected 3 pairs .* got int"),
+        ("abc", TypeError, "bounds: expected 3 pairs .* got str"),
+        (fmnes.Bounds([0, 0], 1), ValueError, r"bounds.lb: expected a number or shape \(3,\)"),
+        ([(0.5, 0.5)] * 3, ValueError, "bounds: expected at least one variable"),
+        ([(0, 0.2), (0, 1), (0, 1)], ValueError, r"x0: expected a point inside .* x0\[0\] = 0.5"),
+    ],
+)
+def test_bad_bounds_are_refused_before_any_evaluation(bounds, error, message):
+    def fun(x):
+        raise AssertionError("evaluated")
+
+    with pytest.raises(error, match=message):
+        fmnes.minimize(fun, [0.5] * 3, 1.0, bounds=bounds)
+
+
+@given(
+    low=st.floats(-100, 99),
+    width=st.floats(1e-3, 100),
+    deviation=st.floats(1e-3, 100),
+    kind=st.sampled_from(["both", "low", "high"]),
+    y=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20),
+)
+def test_the_map_stays_inside_and_has_an_inverse(low, width, deviation, kind, y):
+    lo = np.array([low if kind != "high" else -np.inf])
+    hi = np.array([low + width if kind != "low" else np.inf])
+    like = np.zeros(1)
+    xp = array_namespace(like)
+    box = Box.build(xp, like, lo, hi, np.array([deviation]))
+    x = box.to_user(xp, np.array(y)[:, None])
+    assert ((x >= lo) & (x <= hi)).all()
+    back = box.to_user(xp, box.to_search(xp, x))
+    np.testing.assert_allclose(back, x, rtol=1e-12, atol=1e-12 * (1 + abs(low) + width))
+    # identity away from the faces, continuous slope at the seam
+    margin = float(box.margin[0])
+    inside = np.array([[np.maximum(lo, -1e3)[0] + 1.5 * margin]])
+    if kind != "both" or width > 4 * margin:
+        assert box.to_user(xp, inside)[0, 0] == inside[0, 0]
+
+
+def test_the_slope_is_continuous_at_the_seam():
+    like = np.zeros(1)
+    xp = array_namespace(like)
+    box = Box.build(xp, like, np.array([1.0]), np.array([5.0]), np.array([2.0]))
+    for seam in (1.4, 4.6):  # margin 0.4
+        y = seam + np.array([-1e-6, 0.0, 1e-6])[:, None]
+        x = box.to_user(xp, y)[:, 0]
+        slopes = np.diff(x) / 1e-6
+        np.testing.assert_allclose(slopes, 1.0, atol=2e-6)

@@ -1,0 +1,320 @@
+"""minimize: callbacks, interrupts, progress, checkpoints, workers, history, plots."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import fmnes
+
+
+def sphere(x):
+    return float((x**2).sum())
+
+
+def shifted(x, a, b):
+    return float(((x - a) ** 2).sum()) + b
+
+
+def test_the_objective_gets_a_read_only_row_and_args():
+    def fun(x, a, b):
+        assert x.shape == (4,)
+        with pytest.raises(ValueError, match="read-only"):
+            x[0] = 1.0
+        return shifted(x, a, b)
+
+    result = fmnes.minimize(fun, [0.0] * 4, 1.0, args=(2.0, 5.0), rng=1)
+    np.testing.assert_allclose(result.x, 2.0, atol=1e-6)
+    assert result.fun == pytest.approx(5.0)
+
+
+def test_vectorized_gets_rows_of_candidates_and_equals_the_plain_call():
+    shapes = set()
+
+    def fun(x):
+        shapes.add(x.shape)
+        assert not x.flags.writeable
+        return (x**2).sum(axis=1)
+
+    together = fmnes.minimize(fun, [3.0] * 4, 1.0, vectorized=True, maxiter=30, rng=1)
+    alone = fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=30, rng=1)
+    assert shapes == {(8, 4)}
+    np.testing.assert_allclose(together.x, alone.x, rtol=1e-12)
+
+
+def test_workers_give_the_same_bits_as_serial():
+    serial = fmnes.minimize(shifted, [3.0] * 4, 1.0, args=(1.0, 2.0), maxiter=15, rng=1)
+    workers = fmnes.minimize(
+        shifted, [3.0] * 4, 1.0, args=(1.0, 2.0), maxiter=15, rng=1, workers=2
+    )
+    np.testing.assert_array_equal(serial.x, workers.x)
+    assert serial.fun == workers.fun
+
+
+def test_failed_evaluations_are_counted_and_the_first_traceback_kept():
+    def fun(x):
+        if x[0] > 3.5:
+            raise RuntimeError("the simulator crashed")
+        return sphere(x)
+
+    with pytest.raises(RuntimeError, match="the simulator crashed"):
+        fmnes.minimize(fun, [3.0] * 4, 1.0, rng=1)
+    evaluator = fmnes.Evaluator(on_error="penalize")
+    result = fmnes.minimize(fun, [3.0] * 4, 1.0, rng=1, workers=evaluator)
+    assert result.success
+    assert result.nfailed > 0
+    assert "the simulator crashed" in result.first_error
+
+
+def test_callback_sees_every_generation_and_may_stop():
+    seen = []
+
+    def callback(intermediate_result):
+        seen.append((intermediate_result.nit, intermediate_result.fun))
+        if len(seen) == 5:
+            raise StopIteration
+
+    result = fmnes.minimize(sphere, [3.0] * 4, 1.0, callback=callback, rng=1)
+    assert [nit for nit, _ in seen] == [1, 2, 3, 4, 5]
+    assert result.status == "callback"
+    assert result.nit == 5
+    assert not result.success
+    assert seen[-1][1] == result.fun
+    with pytest.raises(TypeError, match="callback: expected a function, got 3"):
+        fmnes.minimize(sphere, [3.0], 1.0, callback=3)
+
+
+def test_an_error_of_the_callback_propagates():
+    def callback(intermediate_result):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        fmnes.minimize(sphere, [3.0] * 4, 1.0, callback=callback)
+
+
+def test_ctrl_c_returns_the_best_so_far():
+    calls = [0]
+
+    def fun(x):
+        calls[0] += 1
+        if calls[0] == 100:
+            raise KeyboardInterrupt
+        return sphere(x)
+
+    result = fmnes.minimize(fun, [3.0] * 4, 1.0, rng=1)
+    assert result.status == "interrupted"
+    assert not result.success
+    assert result.nfev == 96  # the generation that was interrupted is not told
+    assert result.fun == sphere(result.x)
+
+
+INTERRUPTED = """
+    import sys, time
+    import fmnes
+
+    def fun(x):
+        print("go", flush=True)
+        time.sleep(0.02)
+        return float((x**2).sum())
+
+    result = fmnes.minimize(fun, [3.0] * 4, 1.0, rng=1)
+    print("status", result.status, flush=True)
+    try:
+        time.sleep(30)
+    except KeyboardInterrupt:
+        print("second", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_a_real_ctrl_c_and_a_second_one():
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    killer = threading.Timer(30, process.kill)
+    killer.start()
+    try:
+        for _ in range(20):
+            assert process.stdout.readline() == "go\n"
+        process.send_signal(signal.SIGINT)
+        line = "go\n"
+        while line == "go\n":
+            line = process.stdout.readline()
+        assert line == "status interrupted\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        assert out == "second\n"
+        assert err == ""
+    finally:
+        killer.cancel()
+        process.kill()
+        process.wait()
+
+
+def test_progress_is_shown_on_standard_error_only_when_asked(capsys):
+    fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=20, rng=1)
+    assert capsys.readouterr() == ("", "")
+    fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=20, maxfevals=1000, rng=1, progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "evals" in err
+    assert "sigma" in err
+
+
+def test_progress_without_tqdm_is_one_line(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=20, rng=1, progress=True)
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "8 evaluations, best" in err
+
+
+# === Checkpoints ===
+
+
+def test_a_resumed_search_ends_with_the_same_bits(tmp_path):
+    path = tmp_path / "run.npz"
+    options = {"restarts": 2, "rng": 5, "vectorized": True}
+
+    def fun(x):
+        return 1 + (np.floor(3 * x) ** 2).sum(axis=1) + 0.01 * (x**2).sum(axis=1)
+
+    whole = fmnes.minimize(fun, [3.0] * 6, 1.0, **options)
+    assert len(whole.restarts) == 3
+    for stop_at in (10, whole.restarts[0].nit + 7):
+        left = [stop_at]
+
+        def stop(intermediate_result, left=left):
+            left[0] -= 1
+            if left[0] == 0:
+                raise StopIteration
+
+        part = fmnes.minimize(
+            fun, [3.0] * 6, 1.0, checkpoint=path, resume="never", callback=stop, **options
+        )
+        assert part.nit == stop_at
+        resumed = fmnes.minimize(fun, [3.0] * 6, 1.0, checkpoint=path, resume="must", **options)
+        np.testing.assert_array_equal(resumed.x, whole.x)
+        np.testing.assert_array_equal(resumed.mean, whole.mean)
+        assert resumed.nfev == whole.nfev
+        assert resumed.restarts == whole.restarts
+        same = [name for name in whole.history.to_array().dtype.names if "seconds" not in name]
+        for name in same:
+            np.testing.assert_array_equal(resumed.history[name], whole.history[name])
+
+
+def test_a_larger_budget_goes_on(tmp_path):
+    path = tmp_path / "run.npz"
+    first = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxfevals=200, checkpoint=path, rng=1)
+    again = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxfevals=200, checkpoint=path, rng=1)
+    assert (first.nfev, first.status, again.nfev) == (200, "maxfevals", 200)
+    more = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxfevals=400, checkpoint=path, rng=1)
+    whole = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxfevals=400, rng=1)
+    np.testing.assert_array_equal(more.x, whole.x)
+    assert more.nfev == 400
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"x0": [3.0] * 6}, "mean"),
+        ({"method": "vd-cma"}, "method"),
+        ({"method": fmnes.CRFMNES(variant="paper")}, "settings"),
+        ({"bounds": [(-9, 9)] * 5}, "box"),
+        ({"popsize": 20}, "popsize"),
+        ({"rng": 2}, "seed"),
+        ({"sigma0": 1.5}, "deviations"),
+        ({"restarts": 3}, "restarts"),
+    ],
+)
+def test_the_search_of_another_problem_is_refused(tmp_path, change, named):
+    path = tmp_path / "run.npz"
+    options = {"x0": [3.0] * 5, "sigma0": 1.0, "rng": 1, "maxiter": 5, "checkpoint": path}
+    fmnes.minimize(sphere, **options)
+    with pytest.raises(ValueError, match=f"checkpoint: expected .* differs in .*{named}"):
+        fmnes.minimize(sphere, **{**options, **change})
+
+
+def test_resume_words(tmp_path):
+    with pytest.raises(ValueError, match="resume: expected one of 'auto', 'must', 'never'"):
+        fmnes.minimize(sphere, [3.0], 1.0, resume="maybe")
+    with pytest.raises(FileNotFoundError, match="checkpoint: expected a saved search"):
+        fmnes.minimize(sphere, [3.0], 1.0, resume="must", checkpoint=tmp_path / "none.npz")
+
+
+def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "run.npz"
+    opt = fmnes.Optimizer([3.0] * 5, 1.0, rng=1)
+    opt.save(path)
+    before = path.read_bytes()
+
+    def full_disk(*_, **__):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        opt.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# === History, Result and plots ===
+
+
+def test_history_exports(tmp_path):
+    result = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxiter=50, rng=1)
+    array = result.history.to_array()
+    assert len(array) == 50
+    np.testing.assert_array_equal(array["nfev"], 8 * np.arange(1, 51))
+    assert (np.diff(array["best"]) <= 0).all()
+    assert (array["generation_best"] >= array["best"]).all()
+    assert (array["median"] >= array["generation_best"]).all()
+    assert (array["condition"] >= 1).all()
+    assert set(array["phase"]) <= {1, 2, 3}
+    assert (array["deviation_min"] <= array["deviation_max"]).all()
+    result.history.to_csv(tmp_path / "history.csv")
+    with open(tmp_path / "history.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["best"]) for row in rows] == array["best"].tolist()
+    with pytest.raises(KeyError, match="column: expected one of generation"):
+        result.history["sigm"]
+
+
+def test_a_printed_result_reads_well():
+    result = fmnes.minimize(sphere, [3.0] * 5, 1.0, ftarget=1e-3, rng=1)
+    text = str(result)
+    assert "The best value reached the target ftarget." in text
+    assert "(5 variables)" in text
+    assert f"nfev: {result.nfev}" in text
+
+
+def test_plot_draws_the_history(tmp_path):
+    result = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxiter=30, rng=1)
+    figure = fmnes.plot(result)
+    figure.savefig(tmp_path / "run.png")
+    assert (tmp_path / "run.png").stat().st_size > 10_000
+    best = next(line for line in figure.axes[0].lines if line.get_label() == "best so far")
+    np.testing.assert_array_equal(best.get_ydata(), result.history["best"])
+    for axes in figure.axes[2:]:
+        assert axes.get_xlabel() == "evaluations"
+    with pytest.raises(TypeError, match="result: expected a Result"):
+        fmnes.plot("run")
+
+
+def test_plot_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxiter=3, rng=1)
+    with pytest.raises(ImportError, match=r"pip install 'fmnes\[plot\]'"):
+        fmnes.plot(result)

@@ -1,0 +1,105 @@
+"""Restart schedules: what runs next, and that it pays."""
+
+import numpy as np
+import pytest
+
+import fmnes
+from fmnes import BIPOP, IPOP, Run, Status
+
+
+def runs(*figures):
+    return [Run(popsize, 1.0, nfev, 1, 1.0, Status.TOLX) for popsize, nfev in figures]
+
+
+def test_ipop_doubles_and_ends():
+    schedule = IPOP(3)
+    assert schedule.next(runs((10, 100)), 0).popsize == 20
+    assert schedule.next(runs((10, 100), (20, 200)), 0).popsize == 40
+    assert schedule.next(runs((10, 100), (20, 200), (40, 300)), 0).popsize == 80
+    assert schedule.next(runs((10, 1), (20, 1), (40, 1), (80, 1)), 0) is None
+
+
+def test_ipop_rounds_up_to_even():
+    assert IPOP(3, factor=1.5).next(runs((10, 100)), 0).popsize == 16
+    assert IPOP(3, factor=1.0).next(runs((10, 100)), 0).popsize == 10
+
+
+def test_bipop_gives_the_next_run_to_the_regime_that_has_spent_less():
+    schedule = BIPOP(2)
+    small = schedule.next(runs((10, 100)), 7)  # large has spent 100, small 0
+    assert small.popsize <= 10
+    assert 0.01 <= small.sigma_factor <= 1.0
+    assert small.maxfevals == 50  # half of what the last large run used
+    assert schedule.next(runs((10, 100)), 7) == small  # a pure function of the runs and the seed
+    assert schedule.next(runs((10, 100)), 8) != small
+    assert schedule.next(runs((10, 100), (8, 120)), 7).popsize == 20  # small has spent more: large
+    again = schedule.next(runs((10, 100), (8, 120), (20, 400)), 7)
+    assert again.maxfevals == 200
+    assert 4 <= again.popsize <= 10
+    done = runs((10, 100), (8, 120), (20, 400), (8, 400), (40, 900), (8, 1000))
+    assert schedule.next(done, 7) is None  # two doublings, and the regimes are even
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: IPOP(-1), "n: expected at least 0, got -1"),
+        (lambda: IPOP(1, factor=0.5), "factor: expected a number >= 1, got 0.5"),
+        (lambda: BIPOP(2.5), "n: expected a whole number, got 2.5"),
+        (lambda: fmnes.minimize(sum, [0.0], 1.0, restarts="many"), "restarts: expected a whole"),
+    ],
+)
+def test_bad_schedules(make, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()
+
+
+def rastrigin(x):
+    return 10 * x.shape[-1] + (x**2 - 10 * np.cos(2 * np.pi * x)).sum(axis=-1)
+
+
+def solve(seed, restarts, maxfevals=2_000_000):
+    return fmnes.minimize(
+        rastrigin,
+        np.full(20, 3.0),
+        2.0,
+        restarts=restarts,
+        ftarget=1e-8,
+        maxfevals=maxfevals,
+        vectorized=True,
+        rng=seed,
+    )
+
+
+def test_rastrigin_needs_restarts():
+    alone = [solve(seed, 0) for seed in range(10)]
+    assert sum(r.success for r in alone) <= 1
+    assert {str(r.status) for r in alone} <= {"tolx", "tolfun", "ftarget"}
+    restarted = [solve(seed, 9) for seed in range(10)]
+    assert sum(r.success for r in restarted) >= 9
+    for r in restarted:
+        assert r.nfev <= 2_000_000
+        assert r.nfev == sum(run.nfev for run in r.restarts) == r.history["nfev"][-1]
+        assert r.nit == len(r.history)
+        assert r.fun == min(run.fun for run in r.restarts) == rastrigin(r.x)
+        sizes = [run.popsize for run in r.restarts]
+        assert sizes == [12 * 2**k for k in range(len(sizes))]
+
+
+def test_bipop_solves_rastrigin_too():
+    result = solve(1, BIPOP(9))
+    assert result.success
+    assert len({run.popsize for run in result.restarts}) > 3
+
+
+def test_the_budget_is_a_hard_cap_over_all_runs():
+    calls = []
+
+    def fun(x):
+        calls.append(1)
+        return float(rastrigin(x))
+
+    result = fmnes.minimize(fun, np.full(5, 3.0), 2.0, restarts=20, maxfevals=3000, rng=1)
+    assert len(calls) == result.nfev <= 3000
+    assert result.nfev > 3000 - 2 * max(run.popsize for run in result.restarts) - 2
+    assert result.status == "maxfevals" or len(result.restarts) > 1
