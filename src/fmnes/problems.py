@@ -56,7 +56,7 @@ class Problem:
 
 
 def sphere(dim: int) -> Problem:
-    """sum x_i^2."""
+    """The sum of x_i^2."""
     return _problem("sphere", dim, _weighted_sphere, scale=np.ones(dim))
 
 
@@ -68,7 +68,7 @@ def ktablet(dim: int, k: int | None = None) -> Problem:
 
 
 def ellipsoid(dim: int, ratio: float = 1000.0) -> Problem:
-    """sum (ratio^((i-1)/(d-1)) x_i)^2: the Hessian has the condition number ratio^2."""
+    """The sum of (ratio^((i-1)/(d-1)) x_i)^2: a Hessian of condition number ratio^2."""
     return _problem("ellipsoid", dim, _weighted_sphere, scale=_spread(ratio, dim))
 
 
@@ -179,7 +179,7 @@ def _rotated_sphere(x: Vector, rotation: Vector, scale: Vector) -> Vector:
 
 
 def _two_scales(x: Vector, u: Vector, along: float, across: float, scale: Vector) -> Vector:
-    """along <u, y>^2 + across |y - <u, y> u|^2: a sum of squares, so that nothing cancels."""
+    """Two terms, along <u, y>^2 + across |y - <u, y> u|^2: squares, so that nothing cancels."""
     y = scale * x
     a = y @ u
     return np.asarray(along * a**2 + across * np.sum((y - a[..., None] * u) ** 2, axis=-1))[()]

@@ -103,7 +103,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 def transform(params: Params, state: State, z: Array) -> Array:
-    """x - m for rows of draws: sigma D (I + v v^T)^(1/2) z.
+    """Steps x - m for rows of draws: sigma D (I + v v^T)^(1/2) z.
 
     The paper draws y = z + g v with one more normal number g; the distribution is the same.
     """
@@ -168,16 +168,16 @@ def report(params: Params, state: State) -> Report:
         deviations=vd.deviations(xp, sigma, D, v),
         axis_ratio=vd.axis_ratio_bound(xp, D, v),
         norm_v=xp.sqrt(norm2(xp, v)),
-        phase=xp.asarray(0, device=v.device),
+        phase=xp.zeros_like(sigma),
     )
 
 
 # Where |v| is shorter it does not show in the covariance; where it is longer, nothing else does.
-_V_LIMITS = (1e-4, 1e15)
+_V_LIMITS = (1e-4, 1e7)
 
 
 def _move(xp: Namespace, eta: float, of: vd.Direction, along: Array, across: Array) -> Array:
-    """v after a step along * vbar + across.
+    """The next v, after a step along * vbar + across.
 
     The paper adds the step where it makes v longer; where it makes v shorter, it takes the step
     in (ln |v|, vbar) instead, which cannot pass through zero. The rate is cut to 2|v| / |step|,

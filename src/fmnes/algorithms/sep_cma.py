@@ -107,7 +107,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 def transform(params: Params, state: State, z: Array) -> Array:
-    """x - m for rows of draws: sigma D z."""
+    """Steps x - m for rows of draws: sigma D z."""
     return state.sigma * state.D * z
 
 
@@ -154,8 +154,8 @@ def report(params: Params, state: State) -> Report:
         sigma=sigma,
         deviations=sigma * D,
         axis_ratio=xp.max(D) / xp.min(D),
-        norm_v=constant(xp, math.nan, D),
-        phase=xp.asarray(0, device=D.device),
+        norm_v=xp.full_like(sigma, xp.nan),
+        phase=xp.zeros_like(sigma),
     )
 
 
@@ -227,8 +227,9 @@ def _not_stalled(xp: Namespace, params: Params, norm_p2: Array, generation: Arra
     return xp.astype(norm_p2 < params.h_limit * variance, norm_p2.dtype)
 
 
-# Beyond this D means nothing beside the rest of the covariance, in either dtype.
-_D_LIMIT = 1e15
+# D is not normalised and may shrink along with sigma: its limits are wide, but squares of what
+# lies between them are no 0 or infinity in float32.
+_D_LIMIT = 1e18
 
 
 def _learn(

@@ -91,7 +91,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 def transform(params: Params, state: State, z: Array) -> Array:
-    """x - m for rows of draws: s z."""
+    """Steps x - m for rows of draws: s z."""
     return state.s * z
 
 
@@ -121,12 +121,13 @@ def shape(params: Params, state: State) -> Shape:
 def report(params: Params, state: State) -> Report:
     """What the history and the stopping rules look at."""
     xp = array_namespace(state.s)
+    sigma = _sigma(xp, state)
     return Report(
-        sigma=_sigma(xp, state),
+        sigma=sigma,
         deviations=state.s,
         axis_ratio=xp.max(state.s) / xp.min(state.s),
-        norm_v=constant(xp, math.nan, state.s),
-        phase=xp.asarray(0, device=state.s.device),
+        norm_v=xp.full_like(sigma, xp.nan),
+        phase=xp.zeros_like(sigma),
     )
 
 

@@ -115,7 +115,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 def transform(params: Params, state: State, z: Array) -> Array:
-    """x - m for rows of draws: sigma D (I + v v^T)^(1/2) z."""
+    """Steps x - m for rows of draws: sigma D (I + v v^T)^(1/2) z."""
     of = vd.direction(array_namespace(z), state.v)
     return state.sigma * state.D * vd.stretch(of, z, z @ of.vbar)
 
@@ -166,7 +166,7 @@ def report(params: Params, state: State) -> Report:
         deviations=vd.deviations(xp, sigma, D, v),
         axis_ratio=vd.axis_ratio_bound(xp, D, v),
         norm_v=xp.sqrt(norm2(xp, v)),
-        phase=xp.asarray(0, device=v.device),
+        phase=xp.zeros_like(sigma),
     )
 
 
@@ -178,9 +178,10 @@ def _weights(popsize: int) -> NDArray[np.float64]:
 
 
 _LARGEST_STEP = 0.7  # of any D_j, or of |v|, in one generation
-# Beyond this D means nothing beside the rest of the covariance, in either dtype; nor does v.
-_D_LIMIT = 1e15
-_V_LIMITS = (0.1, 1e15)
+# D is not normalised and may shrink along with sigma: its limits are wide, but squares of what
+# lies between them are no 0 or infinity in float32. |v| = 1e7 is a condition number of 1e14.
+_D_LIMIT = 1e18
+_V_LIMITS = (0.1, 1e7)
 
 
 def _move(
