@@ -92,19 +92,25 @@ def natural_gradient(xp: Namespace, of: Direction, sums: Moments) -> Gradient:
     vbar, norm_v, g, r = of
     vv = vbar * vbar
     n2 = g - 1
-    kappa = xp.clip((2 - 1 / r) / xp.max(vv), None, 4.0)
+    largest = xp.max(vv)
+    kappa = xp.clip((2 - 1 / r) / largest, None, 4.0)
+    rest = (4 - kappa) / (g + 1) * (g / (g + 1))  # 1 - alpha^2
     alpha2 = (n2 / (g + 1)) ** 2 + kappa / (g + 1) * (g / (g + 1))
     alpha = xp.sqrt(alpha2)
     b = kappa - 2 * alpha2
-    H = 2 - kappa * vv
+    # H falls to 1/r where one coordinate holds v; in this form rounding cannot make that 0.
+    share = vv / largest
+    H = 2 * (1 - share) + share * xp.maximum(2 - 4 * largest, 1 / r)
 
     # s = s_0 - (alpha/g) ((2 + |v|^2) vbar*t_0 - |v|^2 <vbar, t_0> vv), summed over the samples.
     # The factor of vbar*az is ((r - 1)^2 - alpha (1 + g)) / r, without its cancellation.
     factor = (4 - kappa) * r / ((g + 1) * (1 + alpha)) - 2
     s = sums.zz - sums.total + factor * vbar * sums.az - alpha * (sums.aa - sums.total) * vv
     # s <- (diag(H) + b vv vv^T)^(-1) s, by Sherman and Morrison.
+    # 1 + b Q is positive by 2 (1 - alpha^2) Q at least, which rounding hides once v is long.
     vv_H = vv / H
-    s = s / H - b / (1 + b * xp.sum(vv * vv_H)) * xp.sum(vv_H * s) * vv_H
+    Q = xp.sum(vv * vv_H)
+    s = s / H - b / xp.maximum(1 + b * Q, 2 * rest * Q) * xp.sum(vv_H * s) * vv_H
 
     # t = t_0 - alpha ((2 + |v|^2) vbar*s - <vv, s> vbar)
     along = 0.5 * g * (sums.aa - sums.total) + alpha * xp.sum(vv * s)
