@@ -309,6 +309,33 @@ def test_a_plateau_changes_nothing(name, dim):
         np.testing.assert_array_equal(a, b)
 
 
+# --- The stall test of VD-CMA, separable CMA-ES and CMA-ES ---------------------------------------
+
+
+def longest_path(name, dim, c_s, t):
+    """The |p_s| from which on the rank-one update stalls."""
+    if name == "vd-cma":
+        return math.sqrt((2 + 4 / (dim + 1)) * dim)
+    return (1.4 + 2 / (dim + 1)) * slow.chi(dim) * math.sqrt(1 - (1 - c_s) ** (2 * (t + 1)))
+
+
+@pytest.mark.parametrize("t", [0, 1, 7])
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("name", ["vd-cma", "sep-cma", "cma-es"])
+def test_stall_begins_where_it_should(name, dim, t):
+    """On either side of the threshold, a thousandth of it away."""
+    rng = np.random.default_rng([dim, t])
+    for factor in (0.999, 1.001):
+        state, z, lam = population(name, dim, rng)
+        state, f = with_paths(name, state, rng, 1.0) | {"t": t}, distinct(rng, lam)
+        c_s = getattr(slow, f"{name.replace('-', '_')}_constants")(dim, lam)["c_s"]
+        step = CASES[name].tell(state | {"p_s": np.zeros(dim)}, z, f)["p_s"]
+        direction = rng.normal(size=dim)
+        wanted = factor * longest_path(name, dim, c_s, t) * direction / np.linalg.norm(direction)
+        state["p_s"] = (wanted - step) / (1 - c_s)
+        check(name, state, z, f)
+
+
 # --- The phases of CR-FM-NES, FM-NES and DX-NES-IC -----------------------------------------------
 
 PHASED = [name for name in CASES if "p_sigma" in CASES[name].paths]

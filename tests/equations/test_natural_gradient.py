@@ -174,8 +174,9 @@ def test_high_precision(length, share):
 
     So are the steps of D and v unless one coordinate holds more than half of |v|^2. Then H has
     an entry 1/sqrt(g) left over from 2 - kappa vv, at a loss of |v|; and where that coordinate
-    holds all but 1e-11, 1 + b <vv, vv/H> loses |v| once more. The papers' formulas lose |v|^3
-    wherever v points.
+    holds all but 1e-11, 1 + b <vv, vv/H> loses |v| once more. That D_j and |v| are then told
+    apart less exactly is no harm: the samples tell them apart as little, and only through u.
+    The papers' formulas lose |v|^3 wherever v points.
     """
     rng = np.random.default_rng(8)
     v = rng.normal(size=10)
@@ -183,7 +184,7 @@ def test_high_precision(length, share):
     v[3] = {"even": 1.0, "half": 3.0, "most": 30.0, "all": 1e6}[share]
     v = v / np.linalg.norm(v) * length
     loss = {"even": 1.0, "half": length, "most": length, "all": length**2}[share]
-    rtol = 16 * EPS * max(1.0, loss)
+    rtol = 64 * EPS * max(1.0, loss)
     for _ in range(5):
         z = rng.normal(size=10)
         with mpmath.workdps(80):
