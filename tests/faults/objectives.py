@@ -38,13 +38,13 @@ def calls(log):
     return {number: numbers.count(number) for number in numbers}
 
 
-def noted_sphere(x, log):
-    _note(log, int(x[0]))
-    return sphere(x)
-
-
 def shifted(x, shift):
     return sphere(x - shift)
+
+
+def shifted_slowly(x, shift):
+    time.sleep(0.1)
+    return shifted(x, shift)
 
 
 def killed_once(x, log):
@@ -154,6 +154,27 @@ def environment(x, name):
 
 def writes_to_x(x):
     x[0] = 0.0
+
+
+class SlowToLoad:
+    """A sphere that every process but the first takes its time to load."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def __reduce__(self):
+        return _load_slowly, (self.log,)
+
+    def __call__(self, x):
+        return sphere(x)
+
+
+def _load_slowly(log):
+    try:
+        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        time.sleep(0.5)
+    return SlowToLoad(log)
 
 
 class CannotBeLoaded:

@@ -209,9 +209,10 @@ class Driver:
         }
         failure = Failure(f"TimeoutError: no value within {self._timeout:g} seconds")
         for slot in set(overdue.values()):
+            blame_is_clear = slot.width is not None or self._busy[slot] == 1
             lost = self._ground(slot)
             logger.warning("timeout: workers killed with candidates %s in them", lost)
-            if slot.width is None and len(lost) > 1:  # which one hangs, and which only waited?
+            if not blame_is_clear:  # which one hangs, and which only waited in the pool's queue?
                 self._suspects.extend(lost)
                 continue
             for candidate in lost:

@@ -29,7 +29,8 @@ class Evaluator:
         is called when one is needed: after a breakdown, again.
     timeout : float, optional
         Seconds that one evaluation may take. Then its worker is killed, so ``pool`` has to be an
-        int or a callable; threads cannot be killed, only left behind.
+        int or a callable; threads cannot be killed, only left behind. What a pool needs to start
+        its workers counts, too, but not with an int.
     retries : int
         Further attempts after one that raised, returned no real number or ran out of time. A
         candidate whose worker died is tried a second time even with 0.

@@ -87,7 +87,10 @@ class Pool:
         # No public name before Python 3.14; a pool whose processes live on blocks the exit.
         processes = list((getattr(pool, "_processes", None) or {}).values())
         for process in processes:
-            process.kill()
+            try:
+                process.kill()
+            except AttributeError:  # loky's know no other way
+                process.terminate()
         if hasattr(pool, "shutdown"):
             pool.shutdown(wait=bool(processes))
 

@@ -148,7 +148,7 @@ class _Process:
     def _obituary(self) -> str:
         self._process.join(_PATIENCE)
         code = self._process.exitcode
-        if code == -signal.SIGKILL:
+        if code == -9:  # SIGKILL, a name that Windows does not have
             return "the worker process was killed (SIGKILL; often for want of memory)"
         return f"the worker process died (exit code {code})"
 
