@@ -72,7 +72,7 @@ class Progress(NamedTuple):
     varied: bool  # whether values of one generation ever differed
     infeasible: int  # generations in a row without a feasible candidate
     all_nan_at_first: bool
-    unresolved: float  # largest deviation over max(initial deviation * tolx, resolution at mean)
+    shrunk: bool  # every deviation is below tolx times its initial value, or what is resolved
     deviation_min: float
     deviation_max: float
     axis_ratio: float
@@ -85,15 +85,15 @@ class Progress(NamedTuple):
 
 def reasons(stopping: Stopping, now: Progress, history: History) -> list[Status]:
     """Every rule about the search itself that holds, the most telling first."""
-    shrunk, found = now.unresolved <= 1, now.best < math.inf
+    found = now.best < math.inf
     held = {
         Status.UNBOUNDED: now.best == -math.inf,
         # Without a feasible candidate the distribution contracts by itself: no convergence.
         Status.INFEASIBLE: now.all_nan_at_first
         or now.infeasible >= stopping.infeasible
-        or (shrunk and not found),
+        or (now.shrunk and not found),
         Status.SCALE: _out_of_scale(now),
-        Status.TOLX: shrunk and found,
+        Status.TOLX: now.shrunk and found,
         Status.TOLFUN: _converged_values(stopping, now, history),
         Status.FLAT: now.flat >= stopping.flat and not now.varied,
         Status.CONDITION: now.axis_ratio > now.axis_limit,

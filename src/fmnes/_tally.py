@@ -70,7 +70,7 @@ class Tally:
                 figures["sigma"],
                 figures["deviation_min"],
                 figures["deviation_max"],
-                figures["axis_ratio"] ** 2,
+                figures["axis_ratio"] * figures["axis_ratio"],  # ** would raise beyond 1e308
                 figures["norm_v"],
                 int(figures["phase"]),
                 *seconds,
@@ -96,7 +96,7 @@ class Tally:
             varied=self.varied,
             infeasible=self.infeasible,
             all_nan_at_first=self.all_nan_at_first,
-            unresolved=figures["unresolved"],
+            shrunk=figures["shrunk"] == 1,
             deviation_min=figures["deviation_min"],
             deviation_max=figures["deviation_max"],
             axis_ratio=figures["axis_ratio"],
@@ -141,7 +141,7 @@ def _figures(report: Report, mean: Array, converged: Array) -> dict[str, float]:
         "phase": xp.astype(report.phase, mean.dtype),
         "deviation_min": xp.min(report.deviations),
         "deviation_max": xp.max(report.deviations),
-        "unresolved": xp.max(report.deviations / resolved),
+        "shrunk": xp.astype(xp.all(report.deviations <= resolved), mean.dtype),
         "mean_max": xp.max(size),
     }
     stacked = checks.to_host(xp.stack(list(figures.values())))
