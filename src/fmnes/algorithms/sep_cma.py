@@ -22,6 +22,7 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes.algorithms import _shared
+from fmnes.algorithms._balance import common_factor
 from fmnes.algorithms._shared import (
     Array,
     Namespace,
@@ -90,7 +91,7 @@ class State(NamedTuple):
     sigma: Array
     D: Array
     p_sigma: Array
-    p_c: Array
+    p_c: Array  # in the units of D z; of z with the rates of pycma
     generation: Array  # 0-d: how many have been told
 
 
@@ -137,7 +138,15 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     D_new, p_c = (_learn_exponentially if params.active else _learn)(
         xp, params, D, p_c, gz, w @ (z * z) - xp.sum(w), h
     )
-    new = State(mean + sigma * D * gz, sigma * xp.exp(growth), D_new, p_sigma, p_c, generation + 1)
+    k = common_factor(xp, D_new)
+    new = State(
+        mean + sigma * D * gz,
+        k * sigma * xp.exp(growth),
+        D_new / k,
+        p_sigma,
+        p_c if params.active else p_c / k,
+        generation + 1,
+    )
     return unless_flat(xp, f, state, new)
 
 
@@ -227,8 +236,8 @@ def _not_stalled(xp: Namespace, params: Params, norm_p2: Array, generation: Arra
     return xp.astype(norm_p2 < params.h_limit * variance, norm_p2.dtype)
 
 
-# D is not normalised and may shrink along with sigma: its limits are wide, but squares of what
-# lies between them are no 0 or infinity in float32.
+# Beyond this D means nothing beside the rest of the covariance, and within it no square overflows
+# in float32.
 _D_LIMIT = 1e18
 
 

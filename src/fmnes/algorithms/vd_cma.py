@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fmnes.algorithms import _shared
 from fmnes.algorithms import _vd_gaussian as vd
+from fmnes.algorithms._balance import common_factor
 from fmnes.algorithms._shared import (
     Array,
     Namespace,
@@ -148,7 +149,8 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     sums = vd.sample_moments(xp, of, params.c_mu * w, z, z @ of.vbar)
     sums = vd.add_sample(of, sums, h * params.c_1, *vd.unstretch(xp, of, p_c / D))
     D, v = _move(xp, D, v, of.norm_v, vd.natural_gradient(xp, of, sums))
-    new = State(mean + sigma * gy, sigma * xp.exp(growth), D, v, p_sigma, p_c)
+    k = common_factor(xp, D)
+    new = State(mean + sigma * gy, k * sigma * xp.exp(growth), D / k, v, p_sigma, p_c / k)
     return unless_flat(xp, f, state, new)
 
 
@@ -178,8 +180,8 @@ def _weights(popsize: int) -> NDArray[np.float64]:
 
 
 _LARGEST_STEP = 0.7  # of any D_j, or of |v|, in one generation
-# D is not normalised and may shrink along with sigma: its limits are wide, but squares of what
-# lies between them are no 0 or infinity in float32. |v| = 1e7 is a condition number of 1e14.
+# Beyond these neither D nor v means anything beside the rest of the covariance, and within them
+# no square overflows in float32. |v| = 1e7 is a condition number of 1e14.
 _D_LIMIT = 1e18
 _V_LIMITS = (0.1, 1e7)
 
