@@ -171,7 +171,7 @@ class Optimizer:
         f = constant(xp, values if z.dtype == xp.float64 else _dense_ranks(values), z)
         state = self._algorithm.tell(self._params, self._state, z, f)
         best = int(np.argmin(np.where(is_feasible(np, values), values, np.inf)))
-        self._tally.take(values, self._to_user(self._population(slice(best, best + 1)))[0])
+        self._tally.take(values, self._to_user(self._population(slice(best, best + 1)))[0, :])
         self._state = state
         every = getattr(self._params, "refresh_every", 0)  # full-matrix methods only
         if every and self._tally.generation % every == 0:
@@ -208,7 +208,7 @@ class Optimizer:
                 z = (
                     self._normals(a - low, b - low)
                     if self._z is None
-                    else self._z[a - low : b - low]
+                    else self._z[a - low : b - low, :]
                 )
                 step = self._algorithm.transform(self._params, self._state, z)
                 parts.append(self._state.mean + sign * step)

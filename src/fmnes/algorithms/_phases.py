@@ -30,8 +30,9 @@ def phase_params(dim: int, popsize: int, chi_n: float) -> PhaseParams:
 
 def phase_of(xp: Namespace, params: PhaseParams, norm_p_sigma: Array) -> Array:
     """1 movement, 2 stagnation, 3 convergence, by the length of the path p_sigma."""
-    settled = xp.where(norm_p_sigma >= 0.1 * params.chi_n, STAGNATION, CONVERGENCE)
-    return xp.where(norm_p_sigma >= params.chi_n, MOVEMENT, settled)
+    one = xp.ones_like(norm_p_sigma)
+    settled = xp.where(norm_p_sigma >= 0.1 * params.chi_n, STAGNATION * one, CONVERGENCE * one)
+    return xp.where(norm_p_sigma >= params.chi_n, MOVEMENT * one, settled)
 
 
 def eta_sigma(xp: Namespace, params: PhaseParams, phase: Array, lam_F: Array) -> Array:

@@ -10,9 +10,6 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fmnes.evaluate._guard import Task
 from fmnes.evaluate._outcome import EvaluationError, Failure, Ledger
 
@@ -78,19 +75,19 @@ class Driver:
         self,
         slots: Sequence[Slot],
         task: Task,
-        x: NDArray[np.float64],
+        rows: Sequence[Any],
         ledger: Ledger,
         *,
         timeout: float | None,
         retries: int,
     ) -> None:
-        self._slots = slots[: len(x)]
+        self._slots = slots[: len(rows)]
         self._payload = slots[0].payload(task)
-        self._x, self._ledger = x, ledger
+        self._rows, self._ledger = rows, ledger
         self._timeout, self._retries = timeout, retries
-        self._waiting = deque(range(len(x)))
+        self._waiting = deque(range(len(rows)))
         self._suspects: deque[int] = deque()  # each to be run with nothing else in its slot
-        self._attempts = [0] * len(x)
+        self._attempts = [0] * len(rows)
         self._flights: dict[Any, _Flight] = {}
         self._busy: Counter[Slot] = Counter()  # flights of each slot
         self._reserved: set[Slot] = set()  # slots that a suspect has for itself
@@ -120,7 +117,7 @@ class Driver:
                 if self._suspects:
                     self._reserved.add(slot)
                 candidate = (self._suspects or self._waiting).popleft()
-                handle = slot.submit(self._payload, candidate, self._x[candidate])
+                handle = slot.submit(self._payload, candidate, self._rows[candidate])
             self._flights[handle] = _Flight(slot, candidate, time.monotonic())
             self._busy[slot] += 1
 

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fmnes._checks import to_host
 from fmnes.evaluate._driver import Driver, Slot
 from fmnes.evaluate._guard import Task, guarded_pair
 from fmnes.evaluate._outcome import Failure, Ledger, OnError, Outcome
@@ -92,16 +92,20 @@ class Evaluator:
         evaluator._plain = False
         return evaluator
 
-    def evaluate(self, fun: Callable[..., Any], args: tuple[Any, ...], x: NDArray[Any]) -> Outcome:
-        """The values ``fun(row, *args)`` of the rows of x, whose shape is (n, d)."""
+    def evaluate(self, fun: Callable[..., Any], args: tuple[Any, ...], x: Any) -> Outcome:
+        """The values ``fun(row, *args)`` of the rows of x, shape (n, d), of any array library."""
         x = _read_only(x)
+        rows = [x[i, ...] for i in range(x.shape[0])]
         if self._plain:
-            return Outcome(np.array([to_value(fun(row, *args), i) for i, row in enumerate(x)]))
-        task, ledger = Task(fun, args), Ledger(len(x), self._on_error)
-        if self._slots and len(x):
-            Driver(self._slots, task, x, ledger, timeout=self._timeout, retries=self._retries).run()
-        elif len(x):
-            self._evaluate_by_map(task, x, ledger)
+            values = [to_value(fun(row, *args), i) for i, row in enumerate(rows)]
+            return Outcome(np.array(values, dtype=np.float64))
+        task, ledger = Task(fun, args), Ledger(len(rows), self._on_error)
+        if self._slots and rows:
+            Driver(
+                self._slots, task, rows, ledger, timeout=self._timeout, retries=self._retries
+            ).run()
+        elif rows:
+            self._evaluate_by_map(task, rows, ledger)
         return ledger.outcome()
 
     def close(self) -> None:
@@ -115,12 +119,12 @@ class Evaluator:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _evaluate_by_map(self, task: Task, x: NDArray[Any], ledger: Ledger) -> None:
+    def _evaluate_by_map(self, task: Task, rows: Sequence[Any], ledger: Ledger) -> None:
         """Wave after wave, each with the candidates that failed in the one before."""
-        waiting: Sequence[int] = range(len(x))
+        waiting: Sequence[int] = range(len(rows))
         for attempt in range(1, self._retries + 2):
             failed: list[int] = []
-            results = list(self._map(partial(guarded_pair, task), [(i, x[i]) for i in waiting]))
+            results = list(self._map(partial(guarded_pair, task), [(i, rows[i]) for i in waiting]))
             if len(results) != len(waiting):
                 raise ValueError(
                     f"map_like: expected one result for each of {len(waiting)} candidates, "
@@ -136,12 +140,15 @@ class Evaluator:
             waiting = failed
 
 
-def evaluate_vectorized(fun: Callable[..., Any], args: tuple[Any, ...], x: NDArray[Any]) -> Outcome:
+def evaluate_vectorized(fun: Callable[..., Any], args: tuple[Any, ...], x: Any) -> Outcome:
     """The values of all rows of x from one call ``fun(x, *args)``."""
-    return Outcome(to_values(fun(_read_only(x), *args), len(x)))
+    return Outcome(to_values(to_host(fun(_read_only(x), *args)), x.shape[0]))
 
 
-def _read_only(x: NDArray[Any]) -> NDArray[Any]:
+def _read_only(x: Any) -> Any:
+    """A view that cannot be written to, where the library of the array knows such a thing."""
+    if not isinstance(x, np.ndarray):
+        return x
     view = x.view()
     view.flags.writeable = False
     return view

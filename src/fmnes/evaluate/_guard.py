@@ -5,6 +5,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fmnes.evaluate._outcome import Failure
 from fmnes.evaluate._values import to_value
 
@@ -22,7 +24,8 @@ def guarded(task: Task, candidate: int, x: Any) -> float | Failure:
     An exception that can be pickled but not unpickled (any class whose ``__init__`` takes two
     arguments) breaks a whole pool of processes on its way back, so none is ever sent.
     """
-    x.flags.writeable = False  # a row that came through a pickle has lost that
+    if isinstance(x, np.ndarray):
+        x.flags.writeable = False  # a row that came through a pickle has lost that
     raw = attempt(task.fun, x, *task.args)
     if isinstance(raw, Failure):
         return raw
