@@ -200,6 +200,8 @@ class Optimizer:
         first, last, stride = rows.indices(self._popsize)
         if stride != 1 or last <= first:
             raise ValueError(f"rows: expected a slice of neighbouring candidates, got {rows!r}")
+        if not self._algorithm.LINEAR:  # bits of a matrix product depend on the number of rows
+            return self._population(None)[first:last, :]
         half = self._popsize // 2 if self._algorithm.ANTITHETIC else self._popsize
         parts = []
         for low, sign in ((0, 1.0), (half, -1.0)):  # candidate half + i mirrors candidate i

@@ -54,8 +54,17 @@ def direction(xp: Namespace, v: Array) -> Direction:
     return Direction(v / norm_v, norm_v, 1 + norm_v2, xp.sqrt(1 + norm_v2))
 
 
+def along(xp: Namespace, of: Direction, z: Array) -> Array:
+    """a = <z, vbar> of each row, one row after the other.
+
+    The bits of a matrix product depend on how many rows there are; with these a candidate that
+    is built alone equals its row of the population.
+    """
+    return xp.vecdot(z, of.vbar)
+
+
 def stretch(of: Direction, z: Array, a: Array) -> Array:
-    """(I + v v^T)^(1/2) z, for rows z with a = z @ vbar, or for one vector and its scalar a."""
+    """(I + v v^T)^(1/2) z, for rows z with a = <z, vbar>, or for one vector and its scalar a."""
     return z + ((of.r - 1) * a)[..., None] * of.vbar
 
 

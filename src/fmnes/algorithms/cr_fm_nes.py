@@ -130,7 +130,7 @@ def transform(params: Params, state: State, z: Array) -> Array:
     """Steps x - m for rows of draws: sigma D (I + v v^T)^(1/2) z  (steps 1 and 2)."""
     xp = array_namespace(z)
     of = vd.direction(xp, state.v)
-    return state.sigma * state.D * vd.stretch(of, z, z @ of.vbar)
+    return state.sigma * state.D * vd.stretch(of, z, vd.along(xp, of, z))
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
@@ -171,7 +171,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     # === Shape (steps 9 and 10): the path p_c is one more sample, of weight c_1 ===
     eta_B = _eta_B(xp, params, lam_F)
     c_1 = params.c_1 * lam_F / lam
-    sums = vd.sample_moments(xp, of, eta_B * even, z, z @ of.vbar)
+    sums = vd.sample_moments(xp, of, eta_B * even, z, vd.along(xp, of, z))
     sums = sums._replace(total=xp.zeros_like(sigma))  # the weights sum to 0, but for rounding
     sums = vd.add_sample(of, sums, c_1, *vd.unstretch(xp, of, p_c / D))
     gradient = vd.natural_gradient(xp, of, sums)

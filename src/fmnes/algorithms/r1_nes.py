@@ -107,8 +107,9 @@ def transform(params: Params, state: State, z: Array) -> Array:
 
     The paper draws y = z + g v with one more normal number g; the distribution is the same.
     """
-    of = vd.direction(array_namespace(z), state.v)
-    return state.sigma * state.D * vd.stretch(of, z, z @ of.vbar)
+    xp = array_namespace(z)
+    of = vd.direction(xp, state.v)
+    return state.sigma * state.D * vd.stretch(of, z, vd.along(xp, of, z))
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
@@ -131,7 +132,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     u = weights_by_candidate(xp, constant(xp, params.u, z), f, norm_z2)
 
     of = vd.direction(xp, v)
-    a = z @ of.vbar
+    a = vd.along(xp, of, z)
     gz = u @ z
     gy = D * vd.stretch(of, gz, xp.sum(gz * of.vbar))  # sum u (x - m) / sigma
 

@@ -117,8 +117,9 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 def transform(params: Params, state: State, z: Array) -> Array:
     """Steps x - m for rows of draws: sigma D (I + v v^T)^(1/2) z."""
-    of = vd.direction(array_namespace(z), state.v)
-    return state.sigma * state.D * vd.stretch(of, z, z @ of.vbar)
+    xp = array_namespace(z)
+    of = vd.direction(xp, state.v)
+    return state.sigma * state.D * vd.stretch(of, z, vd.along(xp, of, z))
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
@@ -146,7 +147,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     p_c = (1 - params.c_c) * p_c + h * path_scale(params.c_c, params.mu_eff) * gy
 
     # === Shape: the path p_c is one more sample, of weight c_1 ===
-    sums = vd.sample_moments(xp, of, params.c_mu * w, z, z @ of.vbar)
+    sums = vd.sample_moments(xp, of, params.c_mu * w, z, vd.along(xp, of, z))
     sums = vd.add_sample(of, sums, h * params.c_1, *vd.unstretch(xp, of, p_c / D))
     D, v = _move(xp, D, v, of.norm_v, vd.natural_gradient(xp, of, sums))
     k = common_factor(xp, D)
