@@ -70,7 +70,7 @@ def start(x0: Any) -> tuple[Namespace, Array]:
 def step_sizes(sigma0: Any, dim: int) -> NDArray[np.float64]:
     """sigma0 as one positive number per variable."""
     try:
-        sizes = np.asarray(to_host(sigma0), dtype=np.float64)
+        sizes = np.array(to_host(sigma0), dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"sigma0: expected a number or a vector, got {sigma0!r}") from None
     if sizes.shape not in ((), (dim,)):
@@ -88,7 +88,7 @@ def step_sizes(sigma0: Any, dim: int) -> NDArray[np.float64]:
 
 def initial_shape(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """An initial D, v or C of a method's settings."""
-    array = np.asarray(to_host(value), dtype=np.float64)
+    array = np.array(to_host(value), dtype=np.float64)
     if array.shape != shape:
         raise ValueError(f"{name}: expected an array of shape {shape}, got shape {array.shape}")
     if not np.isfinite(array).all():

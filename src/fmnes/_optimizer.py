@@ -16,7 +16,7 @@ from fmnes._setup import Setup, set_up
 from fmnes._stopping import Budget, Stopping
 from fmnes._tally import Tally
 from fmnes.algorithms import METHODS, Algorithm
-from fmnes.algorithms._shared import Array, constant, is_feasible
+from fmnes.algorithms._shared import Array, constant, copied, is_feasible
 from fmnes.evaluate import to_values
 
 _SAVED = ("setup", "budget", "_popsize", "_run", "_state", "_tally", "_asked")
@@ -267,7 +267,7 @@ class Optimizer:
             restarts=(run,),
             nfailed=tally.nfailed,
             first_error=None,
-            shape=self._algorithm.shape(self._params, self._state),
+            shape=copied(xp, self._algorithm.shape(self._params, self._state)),
         )
 
     def headline(self) -> str:

@@ -15,7 +15,13 @@ _WORDS_A_BLOCK = 4  # words that NumPy's Philox 4x64 makes for one value of its 
 
 def draw_seed(rng: int | np.random.Generator | None) -> int:
     """One seed of 64 bits, from what NumPy's ``default_rng`` takes."""
-    return int(np.random.default_rng(rng).integers(2**64, dtype=np.uint64))
+    try:
+        generator = np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"rng: expected None, an int >= 0 or a numpy.random.Generator, got {rng!r}"
+        ) from None
+    return int(generator.integers(2**64, dtype=np.uint64))
 
 
 def population_stream(run: int) -> int:

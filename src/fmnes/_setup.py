@@ -11,7 +11,7 @@ from fmnes import _random as random
 from fmnes._bounds import Box, read_bounds
 from fmnes._result import Result
 from fmnes._stopping import Stopping
-from fmnes.algorithms._shared import Array, Namespace, Shape, constant
+from fmnes.algorithms._shared import Array, Namespace, Shape, constant, copied
 
 
 class Setup(NamedTuple):
@@ -49,6 +49,8 @@ def set_up(
         raise ValueError(
             f"x0: expected a Result with {mean.shape[0]} free variables, got {shape.D.shape[0]}"
         )
+    else:
+        shape = copied(xp, shape)
     if stopping is not None and not isinstance(stopping, Stopping):
         raise TypeError(f"stopping: expected fmnes.Stopping(...), got {stopping!r}")
     return Setup(

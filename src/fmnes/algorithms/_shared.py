@@ -149,6 +149,11 @@ def unless_flat(xp: Namespace, f: Array, old: StateT, new: StateT) -> StateT:
     return type(old)(*kept)
 
 
+def copied(xp: Namespace, shape: Shape) -> Shape:
+    """The same shape in arrays of its own: what users hold is never what a search works with."""
+    return Shape(*(None if part is None else xp.asarray(part, copy=True) for part in shape))
+
+
 def diagonal_of(xp: Namespace, shape: Shape) -> Array:
     """The square roots of the diagonal of a shape: what a separable method keeps of it."""
     if shape.C is not None:
