@@ -11,7 +11,8 @@ import json
 import os
 import tempfile
 import zipfile
-from typing import Any
+from collections.abc import Collection
+from typing import IO, Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -39,8 +40,8 @@ _NAMES = {cls: name for name, cls in _RECORDS.items()}
 _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 
 
-def write(path: str | os.PathLike[str], content: Any) -> None:
-    """Write nested records, lists, dicts, numbers and arrays to ``path``, all or nothing."""
+def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Write a dict of records, lists, dicts, numbers and arrays to ``path``, all or nothing."""
     arrays: dict[str, NDArray[Any]] = {}
     header = json.dumps({"format": FORMAT, "content": _encode(content, arrays)})
     arrays[_HEADER] = np.frombuffer(header.encode(), np.uint8)
@@ -48,7 +49,7 @@ def write(path: str | os.PathLike[str], content: Any) -> None:
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path), suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            np.savez(file, **arrays)  # numbers only, see _encode: nothing to pickle
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -57,18 +58,43 @@ def write(path: str | os.PathLike[str], content: Any) -> None:
         raise
 
 
-def read(path: str | os.PathLike[str]) -> Any:
-    """What `write` wrote; ValueError for a file that is damaged or of another kind."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}  # all now: npz reads lazily
-        header = json.loads(arrays.pop(_HEADER).tobytes())
-        version = header["format"]
-    except (zipfile.BadZipFile, EOFError, KeyError, ValueError, TypeError) as error:
-        raise ValueError(f"path: expected a file saved by fmnes, got {path} ({error})") from error
-    if version != FORMAT:
-        raise ValueError(f"path: expected a file of format {FORMAT}, got format {version}")
-    return _decode(header["content"], arrays)
+# What zip files, arrays, JSON and records raise where a bit is wrong.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+def read(path: str | os.PathLike[str], names: Collection[str]) -> dict[str, Any]:
+    """The dict with these names that `write` wrote; ValueError for any other or damaged file."""
+    with open(path, "rb") as file:  # what cannot be opened is an OSError, as everywhere
+        try:
+            content = _read(file)
+            if set(content) != set(names):
+                raise ValueError(f"it holds {', '.join(content)}, not {', '.join(names)}")
+        except _DAMAGE as error:
+            raise ValueError(
+                f"path: expected a file saved by fmnes, got {path} ({error})"
+            ) from error
+    return content
+
+
+def _read(file: IO[bytes]) -> dict[str, Any]:
+    with np.load(file, allow_pickle=False) as saved:
+        arrays = {name: saved[name] for name in saved.files}  # all now: npz reads lazily
+    header = json.loads(arrays.pop(_HEADER).tobytes())
+    if header["format"] != FORMAT:
+        raise ValueError(f"its format is {header['format']}, not {FORMAT}")
+    content: dict[str, Any] = _decode(header["content"], arrays)
+    return content
 
 
 def _encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -91,6 +117,8 @@ def _encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if is_array_api_obj(value) or isinstance(value, np.generic):
         name = f"array{len(arrays)}"
         arrays[name] = np.asarray(checks.to_host(value))
+        if arrays[name].dtype.kind not in "biufV":
+            raise TypeError(f"cannot save an array of dtype {arrays[name].dtype}")
         library = type(value).__module__.split(".")[0].replace("jaxlib", "jax")
         return {"array": name, "library": library}
     raise TypeError(f"cannot save a {type(value).__name__}")
@@ -131,7 +159,7 @@ def _fields(cls: type[Any]) -> tuple[str, ...]:
 def _in_library(library: str, array: NDArray[Any]) -> Any:
     """The array in the library it came from, on the CPU."""
     if library not in _LIBRARIES:
-        raise ValueError(f"path: expected arrays of {', '.join(_LIBRARIES)}, got {library!r}")
+        raise ValueError(f"its arrays are of {library!r}, not of {', '.join(_LIBRARIES)}")
     if library == "numpy":
         return array
     try:

@@ -288,7 +288,7 @@ class Optimizer:
         """A search that `save` wrote. The file holds no code: loading it is safe."""
         from fmnes import _checkpoint
 
-        return cls.from_saved(_checkpoint.read(path))
+        return cls.from_saved(_checkpoint.read(path, _SAVED))
 
     def to_saved(self) -> dict[str, Any]:
         """What a file holds of a search; the draws of a pending population are made again."""

@@ -16,6 +16,7 @@ from fmnes._setup import Setup
 from fmnes._stopping import Budget
 
 _SAVE_EVERY = 10.0  # seconds
+_SAVED = ("current", "finished", "first_error", "schedule")
 # After these a further run would be pointless, or unwanted.
 _FINAL = (
     Status.FTARGET,
@@ -58,7 +59,7 @@ class Search:
             if resume == "must":
                 raise FileNotFoundError(f"checkpoint: expected a saved search at {path}, got none")
             return search
-        saved = files.read(path)
+        saved = files.read(path, _SAVED)
         current = Optimizer.from_saved(saved["current"])
         _check_same(first, current, saved, schedule, seeded)
         search._finished, search._first_error = saved["finished"], saved["first_error"]
