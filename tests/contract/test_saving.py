@@ -1,0 +1,256 @@
+"""Pickles and files: a search goes on from either to the bit; a file runs no code."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+from contract.common import assert_same_bits, drive, ellipsoid, sphere, start
+
+import fmnes
+
+SETTINGS = [
+    fmnes.CRFMNES(variant="paper"),
+    fmnes.CRFMNES(D=[1.0, 2.0, 3.0, 4.0, 5.0], v=np.ones(5)),
+    fmnes.FMNES(eta_B=0.1, C=np.diag([1.0, 2.0, 3.0, 4.0, 5.0])),
+    fmnes.CMAES(active=False),
+    fmnes.SNES(eta_sigma=0.2),
+    fmnes.R1NES(eta=0.2),
+    fmnes.SepCMA(rates="pycma"),
+]
+
+
+def round_trips(opt, tmp_path):
+    """The search after a pickle, after a copy, and after a file."""
+    path = tmp_path / "search.npz"
+    opt.save(path)
+    yield pickle.loads(pickle.dumps(opt))
+    yield copy.deepcopy(opt)
+    yield fmnes.Optimizer.load(path)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("generations", [0, 1, 70])  # 70: beyond the first rows of the history
+def test_it_goes_on_to_the_bit(method, dtype, generations, tmp_path):
+    opt = drive(start(method, dtype=dtype, ftarget=-1.0, maxfevals=10_000), generations)
+    others = list(round_trips(opt, tmp_path))
+    for other in others:
+        assert_same_bits(opt, other)
+    drive(opt, 30)
+    for other in others:
+        assert_same_bits(opt, drive(other, 30))
+        assert other.ask().dtype == dtype
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=repr)
+def test_settings_go_along(settings, tmp_path):
+    opt = drive(start(settings), 5)
+    for other in round_trips(opt, tmp_path):
+        assert type(other.setup.settings) is type(settings)
+        assert_same_bits(drive(copy.deepcopy(opt), 20), drive(other, 20))
+    again = pickle.loads(pickle.dumps(settings))
+    assert type(again) is type(settings)
+    assert repr(again) == repr(settings)
+
+
+def test_a_pending_population_goes_along(method, tmp_path):
+    """Asked before, told after: the draws are made again."""
+    opt = drive(start(method), 3)
+    x = opt.ask()
+    others = list(round_trips(opt, tmp_path))
+    opt.tell(ellipsoid(x))
+    for other in others:
+        other.tell(x, ellipsoid(x))
+        assert_same_bits(opt, other)
+
+
+def test_bounds_limits_and_budgets_go_along(method, tmp_path):
+    opt = start(
+        method,
+        bounds=[(-4, 5), (None, 5), (0, None), (None, None), (3, 3)],
+        ftarget=1e-9,
+        maxfevals=400,
+        maxiter=60,
+        timeout=3600,
+        stopping=fmnes.Stopping(tolx=1e-9, flat=7, stagnation=333),
+    )
+    drive(opt, 5, sphere)
+    for other in round_trips(opt, tmp_path):
+        assert other.budget == opt.budget
+        assert other.setup.stopping == opt.setup.stopping
+        mine = copy.deepcopy(opt)
+        while not mine.stop():
+            drive(mine, 1, sphere)
+        while not other.stop():
+            drive(other, 1, sphere)
+        assert_same_bits(mine, other)
+
+
+@pytest.mark.parametrize("f", [np.nan, np.inf, -np.inf])
+def test_a_search_without_a_finite_value(f, tmp_path):
+    opt = start("cr-fm-nes")
+    opt.ask()
+    opt.tell(np.full(opt.popsize, f))
+    for other in round_trips(opt, tmp_path):
+        assert other.stop() == opt.stop()
+        assert other.result.fun == opt.result.fun
+
+
+def test_a_result_can_be_pickled(method):
+    result = drive(start(method), 5).result
+    again = pickle.loads(pickle.dumps(result))
+    for name in ("fun", "nfev", "nit", "success", "status", "message", "sigma", "restarts"):
+        assert getattr(again, name) == getattr(result, name), name
+    np.testing.assert_array_equal(again.x, result.x)
+    np.testing.assert_array_equal(again.mean, result.mean)
+    assert again.history.to_array().tobytes() == result.history.to_array().tobytes()
+    a, b = (fmnes.Optimizer(r, method=method, rng=2) for r in (result, again))
+    assert_same_bits(drive(a, 5), drive(b, 5))
+
+
+# --- The file -------------------------------------------------------------------------------------
+
+
+def test_a_file_holds_arrays_and_json_only(method, tmp_path):
+    path = tmp_path / "search.npz"
+    drive(start(method), 3).save(path)
+    with np.load(path, allow_pickle=False) as file:
+        for name in file.files:
+            assert not file[name].dtype.hasobject
+        header = json.loads(file["header"].tobytes())
+    assert header["format"] == 1
+    assert list(tmp_path.iterdir()) == [path]  # nothing is left beside it
+
+
+def test_saving_again_replaces_the_file(tmp_path):
+    path = tmp_path / "search.npz"
+    opt = start("cr-fm-nes")
+    opt.save(path)
+    drive(opt, 3).save(str(path))
+    assert fmnes.Optimizer.load(path).nit == 3
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The bytes of a file."""
+    path = tmp_path_factory.mktemp("saved") / "search.npz"
+    drive(start("cr-fm-nes", 3), 3).save(path)
+    return path.read_bytes()
+
+
+def refused(path):
+    with pytest.raises(ValueError, match="expected a file saved by fmnes") as caught:
+        fmnes.Optimizer.load(path)
+    assert str(caught.value).startswith("path: ")
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("tenths", range(10))
+def test_a_truncated_file_is_refused(tenths, saved, tmp_path):
+    path = tmp_path / "cut.npz"
+    path.write_bytes(saved[: len(saved) * tenths // 10])
+    refused(path)
+
+
+def test_no_flipped_bit_goes_unnoticed(saved, tmp_path):
+    """Refused, or (where the bit does not matter, as in a file's date) read as it was."""
+    path = tmp_path / "flipped.npz"
+    path.write_bytes(saved)
+    whole = fmnes.Optimizer.load(path)
+    rng = np.random.default_rng(0)
+    outcomes = set()
+    for _ in range(300):
+        damaged = bytearray(saved)
+        damaged[rng.integers(len(saved))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        try:
+            assert_same_bits(fmnes.Optimizer.load(path), whole)
+            outcomes.add("read")
+        except ValueError as error:
+            assert str(path) in str(error)  # noqa: PT017  either way is right
+            outcomes.add("refused")
+    assert outcomes == {"read", "refused"}
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "other"
+    path.write_bytes(b"no search at all")
+    refused(path)
+    with path.open("wb") as file:
+        np.savez(file, x=np.ones(3))
+    refused(path)
+    with path.open("wb") as file:
+        np.save(file, np.ones(3))
+    refused(path)
+    path.write_bytes(pickle.dumps(start("cr-fm-nes")))
+    refused(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"format": 1}',
+        b'{"format": 1, "content": {"dict": {}}}',
+        b'{"format": 1, "content": {"record": "os.system", "fields": {}}}',
+        b'{"format": 1, "content": {"array": "x", "library": "os"}}',
+        b'{"format": 1, "content": {"array": "missing", "library": "numpy"}}',
+    ],
+)
+def test_a_header_of_another_kind_is_refused(header, tmp_path):
+    path = tmp_path / "other.npz"
+    np.savez(path, header=np.frombuffer(header, np.uint8), x=np.ones(3))
+    refused(path)
+
+
+def test_a_later_format_is_refused_by_its_number(tmp_path):
+    path = tmp_path / "later.npz"
+    header = b'{"format": 2, "content": {"dict": {}}}'
+    np.savez(path, header=np.frombuffer(header, np.uint8))
+    assert "its format is 2, not 1" in refused(path)
+
+
+class Trap:
+    """Unpickling one would write a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+def test_no_code_of_a_file_runs(tmp_path):
+    path, sprung = tmp_path / "trap.npz", tmp_path / "sprung"
+    np.savez(path, header=np.array([Trap(sprung)], dtype=object))
+    refused(path)
+    assert not sprung.exists()
+
+
+def test_a_file_of_minimize_is_told_apart(tmp_path):
+    path = tmp_path / "run.npz"
+    fmnes.minimize(sphere, [3.0] * 3, 2.0, maxiter=3, rng=1, checkpoint=path)
+    assert "it holds current, finished" in refused(path)
+    start("cr-fm-nes", 3).save(path)
+    with pytest.raises(ValueError, match=r"^path: expected a file saved by fmnes"):
+        fmnes.minimize(sphere, [3.0] * 3, 2.0, maxiter=3, rng=1, checkpoint=path)
+
+
+def test_objects_are_not_saved(tmp_path):
+    """An object array would need a pickle."""
+    opt = start(fmnes.SNES(D=np.array([1.0] * 5, dtype=object)))
+    with pytest.raises(TypeError, match="cannot save an array of dtype object"):
+        opt.save(tmp_path / "search.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        fmnes.Optimizer.load(tmp_path / "nowhere.npz")
+    with pytest.raises(FileNotFoundError):
+        start("cr-fm-nes").save(tmp_path / "no" / "folder.npz")
