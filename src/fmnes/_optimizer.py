@@ -95,7 +95,8 @@ class Optimizer:
         dim = mean.shape[0]
         xp = array_namespace(mean)
         deviations = sigma_factor * setup.deviations
-        sigma0 = math.exp(np.mean(np.log(deviations)))
+        log = np.log(deviations)
+        sigma0 = float(deviations[0]) * math.exp(np.mean(log - log[0]))  # equal ones: exactly that
         scale = constant(xp, deviations / sigma0, mean)
         if shape.C is not None:
             shape = shape._replace(C=scale[:, None] * shape.C * scale[None, :])
