@@ -138,7 +138,8 @@ def _converged_values(stopping: Stopping, now: Progress, history: History) -> bo
     if len(history) < window or not now.spread <= tolerance:
         return False
     recent = history.last("generation_best", window)
-    return bool(np.max(recent) - np.min(recent) <= tolerance)
+    with np.errstate(over="ignore"):
+        return bool(np.max(recent) - np.min(recent) <= tolerance)
 
 
 def _stagnates(stopping: Stopping, now: Progress, history: History) -> bool:
@@ -151,7 +152,7 @@ def _stagnates(stopping: Stopping, now: Progress, history: History) -> bool:
         return False
     third = math.ceil(window / 3)
     for column in ("generation_best", "median"):
-        values = history.last(column, window)
+        values = history.last(column, window) / 2  # so that medians of 1e308 do not overflow
         if np.median(values[-third:]) < np.median(values[:third]):
             return False
     return True

@@ -66,7 +66,7 @@ class Tally:
                 self.nfev,
                 self.best_f,
                 ranked.min(),
-                np.median(ranked),
+                2 * np.median(ranked / 2),  # the mean of two values of 1e308 would overflow
                 figures["sigma"],
                 figures["deviation_min"],
                 figures["deviation_max"],
