@@ -54,8 +54,8 @@ class Status(StrEnum):
     )
     SIGMA_UP = (
         "sigma-up",
-        "The step size grew by more than the factor tolsigmaup: the objective has no minimum "
-        "within reach, is noise, or sigma0 was far too small.",
+        "The largest deviation grew by more than the factor tolsigmaup: the objective has no "
+        "minimum within reach, is noise, or sigma0 was far too small.",
     )
     SIGMA_UNDERFLOW = (
         "sigma-underflow",

@@ -24,7 +24,7 @@ class Stopping:
         10 + 30 d/popsize generations differ by less than ``tolfun`` times their largest size.
         There is no absolute tolerance: an objective times 1e-300 takes the same steps.
     tolsigmaup : float
-        End when sigma has grown by this factor.
+        End when the largest standard deviation has grown by this factor.
     flat : int
         End after this many generations in a row whose values are all equal: as converged where
         values differed before, as flat where they never did.
@@ -77,7 +77,7 @@ class Progress(NamedTuple):
     deviation_max: float
     axis_ratio: float
     axis_limit: float
-    sigma_growth: float
+    growth: float  # of the largest deviation since the start
     mean_max: float  # largest |coordinate| of the mean
     tiny: float  # smallest normal and largest finite number of the dtype
     huge: float
@@ -97,7 +97,7 @@ def reasons(stopping: Stopping, now: Progress, history: History) -> list[Status]
         Status.TOLFUN: _converged_values(stopping, now, history),
         Status.FLAT: now.flat >= stopping.flat and not now.varied,
         Status.CONDITION: now.axis_ratio > now.axis_limit,
-        Status.SIGMA_UP: now.sigma_growth > stopping.tolsigmaup,
+        Status.SIGMA_UP: now.growth > stopping.tolsigmaup,
         Status.SIGMA_UNDERFLOW: now.deviation_min < now.tiny,
         Status.STAGNATION: _stagnates(stopping, now, history),
     }

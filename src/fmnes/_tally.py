@@ -22,6 +22,7 @@ class Tally:
         self.dim, self.popsize, self.linear = dim, popsize, linear
         self.sigma0 = float(at_first.sigma)
         self.initial_deviations = at_first.deviations
+        self.deviation0 = float(array_namespace(at_first.deviations).max(at_first.deviations))
         self.generation = self.nfev = self.nfailed = 0
         self.flat = self.infeasible = 0  # generations in a row
         self.varied = self.all_nan_at_first = False
@@ -102,7 +103,7 @@ class Tally:
             axis_ratio=figures["axis_ratio"],
             # D and v keep full relative precision each; a full matrix loses what eps hides.
             axis_limit=1e15 if self.linear else 0.1 / math.sqrt(float(info.eps)),
-            sigma_growth=figures["sigma"] / self.sigma0,
+            growth=figures["deviation_max"] / self.deviation0,
             mean_max=figures["mean_max"],
             tiny=float(info.smallest_normal),
             huge=float(info.max),

@@ -174,7 +174,9 @@ def report(params: Params, state: State) -> Report:
 
 
 # Where |v| is shorter it does not show in the covariance; where it is longer, nothing else does.
-_V_LIMITS = (1e-4, 1e7)
+# On a slope without end v grows until the rule about growing deviations ends the search: the
+# limit has to lie beyond that rule's factor of 1e8, and the squares of |v|^2 within float32.
+_V_LIMITS = (1e-4, 1e9)
 
 
 def _move(xp: Namespace, eta: float, of: vd.Direction, along: Array, across: Array) -> Array:
