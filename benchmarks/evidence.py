@@ -138,6 +138,7 @@ def read(path: Path) -> dict[Trial, Row]:
 def fill(name: str, jobs: int) -> None:
     """Run what is missing of an experiment; rows are written as they come in."""
     path = RESULTS / f"{name}.csv"
+    RESULTS.mkdir(exist_ok=True)
     done = read(path)
     todo = [trial for trial in EXPERIMENTS[name]() if trial not in done]
     if not todo:

@@ -26,7 +26,9 @@ def test_constants_of_cr_fm_nes(row):
         for phase in (_phases.STAGNATION, _phases.CONVERGENCE)
     )
     ours = [params.mu_eff, params.c_sigma, params.c_c, params.c_1]
-    ours += [cr_fm_nes._eta_B(np, params, lam_F), stagnation, convergence]
+    long = np.asarray(1e3)  # the published rate does not depend on |v|, nor on the phase
+    eta_B = cr_fm_nes._eta_B(np, params, lam_F, np.asarray(_phases.STAGNATION), long)
+    ours += [eta_B, stagnation, convergence]
     ours += [params.phase.chi_n, _phases._h_inv(dim), params.phase.alpha]
     np.testing.assert_allclose(ours, expected, rtol=5e-8)
 

@@ -212,6 +212,12 @@ def cr_fm_nes_tell(state, z, f, variant="safe", shortest_v=0.0):
     p_c = (1 - c_c) * state["p_c"] + math.sqrt(c_c * (2 - c_c) * mu_eff) * wxm / sigma
 
     eta_B, c_1 = eta_B_cr_fm_nes(d, lam_F), c_1_cr_fm_nes(d, lam, lam_F, variant)
+    rate_sigma = eta_sigma(phase, d, lam_F)
+    if variant == "safe":  # docs/safe-variant.md, "Two learning rates"
+        if phase != "move" and np.linalg.norm(v) > 20:
+            eta_B = eta_B * 20 / np.linalg.norm(v)
+        if phase == "stag":
+            rate_sigma = max(rate_sigma, math.tanh(d / (64 * mu_eff)))
     S, T = np.zeros(d), np.zeros(d)
     for wi, zi in zip(w, z, strict=True):
         s, t = vd_gradient(v, vd_sample(v, zi))
@@ -231,7 +237,7 @@ def cr_fm_nes_tell(state, z, f, variant="safe", shortest_v=0.0):
     G_sigma = sum(wi * (zij**2 - 1) for wi, zi in zip(w, z, strict=True) for zij in zi) / d
     return {
         "m": m + wxm,
-        "sigma": sigma * math.exp(eta_sigma(phase, d, lam_F) * G_sigma / 2),
+        "sigma": sigma * math.exp(rate_sigma * G_sigma / 2),
         "D": D_new / math.exp(log_det),
         "v": v_new,
         "p_sigma": p_sigma,

@@ -35,10 +35,12 @@ def phase_of(xp: Namespace, params: PhaseParams, norm_p_sigma: Array) -> Array:
     return xp.where(norm_p_sigma >= params.chi_n, MOVEMENT * one, settled)
 
 
-def eta_sigma(xp: Namespace, params: PhaseParams, phase: Array, lam_F: Array) -> Array:
-    """The learning rate of sigma in each phase; lam_F feasible candidates."""
+def eta_sigma(
+    xp: Namespace, params: PhaseParams, phase: Array, lam_F: Array, least: float = 0.0
+) -> Array:
+    """The learning rate of sigma in each phase; in stagnation at least ``least``."""
     d = params.dim
-    stagnation = xp.tanh((0.024 * lam_F + 0.7 * d + 20) / (d + 12))
+    stagnation = xp.clip(xp.tanh((0.024 * lam_F + 0.7 * d + 20) / (d + 12)), least, None)
     convergence = 2 * xp.tanh((0.025 * lam_F + 0.75 * d + 10) / (d + 4))
     settled = xp.where(phase == STAGNATION, stagnation, convergence)
     return xp.where(phase == MOVEMENT, xp.ones_like(settled), settled)

@@ -95,8 +95,8 @@ def natural_gradient(xp: Namespace, of: Direction, sums: Moments) -> Gradient:
 
     F's off-diagonal blocks are multiplied by alpha <= 1, which keeps it regular where one
     coordinate holds most of v (Akimoto et al., section 3.2). In the well-conditioned form of the
-    papers' constants: kappa = min(4, (2 - 1/r) / max vv),
-    alpha^2 = (|v|^4 + kappa g) / (2 + |v|^2)^2, b = kappa - 2 alpha^2, H = 2 - kappa vv.
+    papers' constants: kappa = min(4, (2 - 1/r) / max vv), 1 - alpha^2 = (4 - kappa) g / (1 + g)^2,
+    b = kappa - 2 alpha^2, H = 2 - kappa vv.
     """
     vbar, norm_v, g, r = of
     vv = vbar * vbar
@@ -104,9 +104,8 @@ def natural_gradient(xp: Namespace, of: Direction, sums: Moments) -> Gradient:
     largest = xp.max(vv)
     kappa = xp.clip((2 - 1 / r) / largest, None, 4.0)
     rest = (4 - kappa) / (g + 1) * (g / (g + 1))  # 1 - alpha^2
-    alpha2 = (n2 / (g + 1)) ** 2 + kappa / (g + 1) * (g / (g + 1))
-    alpha = xp.sqrt(alpha2)
-    b = kappa - 2 * alpha2
+    alpha = xp.sqrt(1 - rest)
+    b = kappa - 2 + 2 * rest
     # H falls to 1/r where one coordinate holds v; in this form rounding cannot make that 0.
     share = vv / largest
     H = 2 * (1 - share) + share * xp.maximum(2 - 4 * largest, 1 / r)
@@ -115,11 +114,11 @@ def natural_gradient(xp: Namespace, of: Direction, sums: Moments) -> Gradient:
     # The factor of vbar*az is ((r - 1)^2 - alpha (1 + g)) / r, without its cancellation.
     factor = (4 - kappa) * r / ((g + 1) * (1 + alpha)) - 2
     s = sums.zz - sums.total + factor * vbar * sums.az - alpha * (sums.aa - sums.total) * vv
-    # s <- (diag(H) + b vv vv^T)^(-1) s, by Sherman and Morrison.
-    # 1 + b Q is positive by 2 (1 - alpha^2) Q at least, which rounding hides once v is long.
+    # s <- (diag(H) + b vv vv^T)^(-1) s, by Sherman and Morrison. Their denominator
+    # 1 + b sum(vv vv / H) is, since sum(vv) = 1, a sum of positive terms: nothing cancels.
     vv_H = vv / H
-    Q = xp.sum(vv * vv_H)
-    s = s / H - b / xp.maximum(1 + b * Q, 2 * rest * Q) * xp.sum(vv_H * s) * vv_H
+    denominator = 2 * xp.sum(vv_H * (xp.clip(1 - vv, 0.0, None) + rest * vv))
+    s = s / H - b / denominator * xp.sum(vv_H * s) * vv_H
 
     # t = t_0 - alpha ((2 + |v|^2) vbar*s - <vv, s> vbar)
     along = 0.5 * g * (sums.aa - sums.total) + alpha * xp.sum(vv * s)
