@@ -24,8 +24,10 @@ from fmnes.algorithms._shared import (
     Report,
     Shape,
     even_default_popsize,
+    is_feasible,
     mirrored,
     norm2,
+    pair_sums,
     path_scale,
     unless_flat,
 )
@@ -141,7 +143,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
         params.c_c, params.search.mu_eff
     ) * step.G_delta  # B^-1 p_c, with the new p_c and the old B
     c_1 = params.c_1 * step.lam_F / params.popsize
-    c_1 = xp.where(_goes_along_path(step), c_1, xp.zeros_like(c_1))
+    c_1 = xp.where(_path_is_free(xp, params, step, r, z, f), c_1, xp.zeros_like(c_1))
     stretches = (step.expansion, step.gradient, _rank_one(xp, c_1, r))
     B_new = B
     for by in stretches:
@@ -185,10 +187,10 @@ def report(params: Params, state: State) -> Report:
     )
 
 
-# One rank-one update stretches the path's axis by at most this logarithm: e-fold. Its usual size
-# is c_1 d / 2, about 1/d; only a path that stayed long in a distribution that shrank along it
-# could ask for more, and exp() of what it asks for could overflow.
-_LARGEST_STRETCH = 1.0
+# One rank-one update stretches the path's axis by at most exp() of this. What it asks for is about
+# 1/d, and up to 2 at d = 3; only a path that stayed long in a distribution that shrank along it
+# could ask for more, and exp() of that could overflow.
+_LARGEST_STRETCH = 5.0
 
 
 def _rank_one(xp: Namespace, c_1: Array, r: Array) -> full.Stretch:
@@ -199,13 +201,38 @@ def _rank_one(xp: Namespace, c_1: Array, r: Array) -> full.Stretch:
     return full.Stretch((r / length)[:, None], log[None])
 
 
-def _goes_along_path(step: dx_nes_ic.Step) -> Array:
-    """Whether this generation takes the rank-one update."""
-    return step.phase == phases.MOVEMENT
+# How far behind the mean, in standard deviations, infeasible candidates have to lie on average.
+_BEHIND = 1.5
+
+
+def _path_is_free(
+    xp: Namespace, params: Params, step: dx_nes_ic.Step, r: Array, z: Array, f: Array
+) -> Array:
+    """Whether this generation takes the rank-one update: not where it leads out of the domain.
+
+    The paper says only that there is a condition, because the bare update does harm under
+    implicit constraints. It does so where the mean closes in on a boundary: the path points at
+    the boundary, and a distribution stretched along it wastes its candidates beyond. So the
+    candidates are asked. Were feasibility unrelated to the path, the sum of <z_i, r/|r|> over the
+    n infeasible ones would be N(0, n) (less, where both of a pair are infeasible); the update is
+    taken if it lies 1.5 standard deviations on the side behind. A boundary beside the path lets
+    enough updates pass, one ahead of it none, and without infeasible candidates 0 <= 0 always
+    holds. benchmarks/fm_nes_evidence.py compares it with the simpler conditions: this one alone
+    agrees with the published gains over DX-NES-IC, constrained and not, and does no harm on the
+    other functions.
+    """
+    odd, _ = pair_sums(xp.astype(~is_feasible(xp, f), z.dtype))
+    ahead = xp.sum((odd @ z) * r)
+    return ahead <= -_BEHIND * xp.sqrt((params.popsize - step.lam_F) * norm2(xp, r))
 
 
 def _reset_at_first_infeasible(xp: Namespace, new: State, infeasible: Array) -> State:
-    """The shape as it was at the start, once, when the first infeasible candidate is met."""
+    """The shape as it was at the start, once, when the first infeasible candidate is met.
+
+    The abstract says no more than that. What was learnt where everything was feasible goes: B,
+    the path p_c and the expansion rate. It goes back to the initial B, not to the identity, as a
+    user's own scales are no fruit of the search; sigma and p_sigma, which are no shape, stay.
+    """
     reset = infeasible & (new.always_feasible > 0)
     return new._replace(
         B=xp.where(reset, new.B_0, new.B),
