@@ -18,6 +18,8 @@ ill-conditioned are not lost from B.
 import math
 from typing import NamedTuple
 
+from array_api_compat import device
+
 from fmnes.algorithms._shared import Array, Namespace, Shape, norm2
 
 
@@ -69,8 +71,11 @@ def axis_ratio(xp: Namespace, B: Array) -> Array:
 
 
 def _axis_ratio(xp: Namespace, values: Array) -> Array:
-    """From the eigenvalues of B^T B. What rounding left of one below eps of the largest is noise:
-    it counts as eps, so that no noise below 0 reaches the square root."""
+    """From the eigenvalues of B^T B.
+
+    What rounding left of one below eps of the largest is noise: it counts as eps, so that nothing
+    negative reaches the square root.
+    """
     largest = xp.max(values)
     return xp.sqrt(largest / xp.clip(xp.min(values), xp.finfo(values.dtype).eps * largest, None))
 
@@ -86,7 +91,7 @@ def normalised_root(xp: Namespace, shape: Shape) -> tuple[Array, Array]:
     dim = shape.D.shape[0]
     log_D = xp.log(shape.D)
     volume = xp.mean(log_D)
-    B = xp.eye(dim, dtype=log_D.dtype, device=log_D.device)
+    B = xp.eye(dim, dtype=log_D.dtype, device=device(log_D))
     if shape.v is not None:  # (I + v v^T)^(1/2) is a stretch of v by sqrt(1 + |v|^2)
         norm_v2 = norm2(xp, shape.v)
         length = xp.where(norm_v2 > 0, xp.sqrt(norm_v2), xp.ones_like(norm_v2))

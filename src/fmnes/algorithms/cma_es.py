@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes.algorithms import _shared
@@ -122,7 +122,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
     xp = array_namespace(mean)
     C = matrix_of(xp, shape)
     if shape.C is None and shape.v is None:  # a diagonal needs no decomposition, and no clipping
-        B, D = xp.eye(params.dim, dtype=mean.dtype, device=mean.device), shape.D
+        B, D = xp.eye(params.dim, dtype=mean.dtype, device=device(mean)), shape.D
     else:
         B, D = _axes(xp, C)
     zero = xp.zeros_like(mean)
@@ -130,7 +130,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 def transform(params: Params, state: State, z: Array) -> Array:
-    """x - m for rows of draws: sigma B D z  (eq. 39)."""
+    """Steps x - m for rows of draws: sigma B D z  (eq. 39)."""
     return state.sigma * _steps(state, z)
 
 
@@ -196,7 +196,7 @@ def report(params: Params, state: State) -> Report:
 
 
 def _steps(state: State, z: Array) -> Array:
-    """y = B D z of rows of draws, or of one."""
+    """Steps y = B D z of rows of draws, or of one."""
     return (z * state.D) @ state.B.T
 
 

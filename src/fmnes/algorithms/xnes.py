@@ -101,7 +101,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 def transform(params: Params, state: State, z: Array) -> Array:
-    """x - m for rows of draws: sigma B z."""
+    """Steps x - m for rows of draws: sigma B z."""
     return state.sigma * (z @ state.B.T)
 
 
