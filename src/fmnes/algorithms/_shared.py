@@ -8,6 +8,7 @@ import math
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from array_api_compat import device  # unlike x.device it works under JAX's jit too
 from numpy.typing import NDArray
 
 Array = Any  # an array of whichever library x0 belongs to; the standard has no common base class
@@ -70,7 +71,7 @@ def path_scale(c: float, mu_eff: float) -> float:
 
 def constant(xp: Namespace, value: Any, like: Array) -> Array:
     """A host constant as an array of the library, dtype and device of ``like``."""
-    return xp.asarray(value, dtype=like.dtype, device=like.device)
+    return xp.asarray(value, dtype=like.dtype, device=device(like))
 
 
 def norm2(xp: Namespace, x: Array) -> Array:
@@ -167,7 +168,7 @@ def matrix_of(xp: Namespace, shape: Shape) -> Array:
     """The full matrix of a shape."""
     if shape.C is not None:
         return shape.C
-    eye = xp.eye(shape.D.shape[0], dtype=shape.D.dtype, device=shape.D.device)
+    eye = xp.eye(shape.D.shape[0], dtype=shape.D.dtype, device=device(shape.D))
     if shape.v is not None:
         eye = eye + shape.v[:, None] * shape.v[None, :]
     return shape.D[:, None] * eye * shape.D[None, :]
