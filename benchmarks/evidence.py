@@ -6,7 +6,8 @@
     python benchmarks/evidence.py               # all three
 
 Each trial is one row of benchmarks/results/NAME.csv, appended when it ends; trials that are there
-already are not run again. ``--report`` only prints the tables.
+already are not run again. ``--report`` runs nothing: it prints the tables and writes them into the
+pages that show them.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from fmnes.algorithms._shared import even_default_popsize
 from fmnes.problems import PROBLEMS
 
 RESULTS = Path(__file__).parent / "results"
+DOCS = Path(__file__).parents[1] / "docs"
 TARGET = 1e-10
 PAPER_FUNCTIONS = ("sphere", "ktablet", "ellipsoid", "rosenbrock")
 
@@ -53,6 +55,7 @@ class Row(NamedTuple):
 
     @property
     def solved(self) -> bool:
+        """Whether the target was reached."""
         return self.best <= TARGET
 
 
@@ -157,24 +160,30 @@ def fill(name: str, jobs: int) -> None:
     print()
 
 
-def report(name: str) -> None:
-    """Print the table of an experiment in Markdown."""
-    cells: dict[tuple[object, ...], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+Cells = dict[tuple[str, float, float, int, int], dict[str, list[Row]]]
+
+
+def table(name: str) -> str:
+    """The table of an experiment in Markdown."""
+    cells: Cells = defaultdict(lambda: defaultdict(list))
     for row in read(RESULTS / f"{name}.csv").values():
         t = row.trial
         cells[t.function, t.condition, t.spread, t.dim, t.popsize][t.solver].append(row)
-    print(f"\n### {name}\n")
-    if name == "cost":
-        report_cost(cells)
-        return
+    return _cost_table(cells) if name == "cost" else _evaluations_table(name, cells)
+
+
+def _evaluations_table(name: str, cells: Cells) -> str:
     solvers = list(dict.fromkeys(t.solver for t in EXPERIMENTS[name]()))
-    print("| function | condition | stretch | d | lambda | " + " | ".join(solvers) + " |")
-    print("|---" * (5 + len(solvers)) + "|")
-    for key, by_solver in sorted(cells.items(), key=lambda kv: str(kv[0][:3]) + f"{kv[0][3]:9d}"):
-        function, condition, spread, dim, lam = key
-        shown = [_cell(by_solver[s]) if s in by_solver else "" for s in solvers]
-        head = [function, f"{condition:g}" if condition else "", f"{spread:g}", dim, lam]
-        print("| " + " | ".join(map(str, [*head, *shown])) + " |")
+    lines = [_row(["function", "d", "lambda", *solvers]), "|---" * (3 + len(solvers)) + "|"]
+    for (function, condition, spread, dim, lam), by_solver in sorted(cells.items()):
+        label = f"{function} {condition:g}" if condition else function
+        label += ", stretched" if spread > 1 else ""
+        lines.append(_row([label, dim, lam, *(_cell(by_solver[s]) for s in solvers)]))
+    return "\n".join(lines)
+
+
+def _row(items: list[object]) -> str:
+    return "| " + " | ".join(map(str, items)) + " |"
 
 
 def _cell(rows: list[Row]) -> str:
@@ -185,37 +194,52 @@ def _cell(rows: list[Row]) -> str:
     text = f"{np.mean(solved) * len(rows) / len(solved):.3g}"
     if len(solved) > 1:
         text += f" (sd {np.std(solved, ddof=1):.2g})"
-    return text if len(solved) == len(rows) else f"{text}, {len(solved)}/{len(rows)}"
+    return text if len(solved) == len(rows) else f"{text}, {len(solved)} of {len(rows)}"
 
 
-def report_cost(cells: dict[tuple[object, ...], dict[str, list[Row]]]) -> None:
-    """Ratio of geometric means, safe over paper, with its 95 % interval; Welch on the logs."""
-    print("| function | d | lambda | paper: solved | safe: solved | safe / paper | 95 % interval |")
-    print("|---" * 7 + "|")
-    logs = []
-    for (function, _, _, dim, lam), by_solver in sorted(cells.items(), key=str):
+def _cost_table(cells: Cells) -> str:
+    """Ratio of geometric means, safe over paper, with its 95 % interval (Welch, on logarithms)."""
+    titles = ["function", "d", "lambda", "paper: solved", "safe: solved", "ratio", "95 % interval"]
+    lines = [_row(list(titles)), "|---" * 7 + "|"]
+    ratios = []
+    for (function, _, _, dim, lam), by_solver in sorted(cells.items()):
         paper, safe = by_solver["fmnes paper"], by_solver["fmnes safe"]
         a, b = ([math.log(r.evaluations) for r in rows if r.solved] for rows in (paper, safe))
         ratio = float(np.mean(b) - np.mean(a))
         half = 2.0 * math.sqrt(np.var(a, ddof=1) / len(a) + np.var(b, ddof=1) / len(b))
-        logs.append(ratio)
+        ratios.append(ratio)
+        counts = [f"{len(x)} of {len(rows)}" for x, rows in ((a, paper), (b, safe))]
         interval = f"{math.exp(ratio - half):.3f} to {math.exp(ratio + half):.3f}"
-        counts = [f"{len(x)}/{len(rows)}" for x, rows in ((a, paper), (b, safe))]
-        print(f"| {function} | {dim} | {lam} | {counts[0]} | {counts[1]} | "
-              f"{math.exp(ratio):.3f} | {interval} |")  # fmt: skip
-    print(f"\nGeometric mean over the cells: {math.exp(np.mean(logs)):.4f}")
+        lines.append(_row([function, dim, lam, *counts, f"{math.exp(ratio):.3f}", interval]))
+    mean = math.exp(np.mean(ratios))
+    return "\n".join([*lines, "", f"Geometric mean of the ratios: {mean:.3f}."])
+
+
+def with_tables(page: str) -> str:
+    """A page with the tables between its ``<!-- table: NAME -->`` marks made anew."""
+    for name in EXPERIMENTS:
+        begin, end = f"<!-- table: {name} -->\n", f"<!-- end of table: {name} -->"
+        if begin in page:
+            before, rest = page.split(begin)
+            page = before + begin + table(name) + "\n" + end + rest.split(end)[1]
+    return page
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[[], *EXPERIMENTS], default=[])
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(EXPERIMENTS)}; all by default")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--report", action="store_true", help="run nothing, print the tables")
+    parser.add_argument("--report", action="store_true", help="run nothing, write the tables")
     arguments = parser.parse_args()
-    for name in arguments.names or EXPERIMENTS:
+    names = arguments.names or list(EXPERIMENTS)
+    for name in names:
+        if name not in EXPERIMENTS:
+            parser.error(f"names: expected any of {', '.join(EXPERIMENTS)}, got {name}")
         if not arguments.report:
             fill(name, arguments.jobs)
-        report(name)
+        print(f"\n{name}\n\n{table(name)}")
+    for path in DOCS.glob("*.md"):
+        path.write_text(with_tables(path.read_text()))
 
 
 if __name__ == "__main__":

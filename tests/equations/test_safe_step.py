@@ -1,4 +1,4 @@
-"""Why the safe variant of CR-FM-NES does not break: the argument of docs/safe-variant.md, measured."""
+"""Why the safe variant of CR-FM-NES does not break: docs/safe-variant.md, measured."""
 
 import math
 

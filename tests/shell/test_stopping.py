@@ -139,7 +139,7 @@ def test_tolerances_can_be_set():
     assert run(lambda x: 1 + sphere(x), stopping=Stopping(tolfun=1e-3)).nfev < 1000
     with pytest.raises(ValueError, match="tolx: expected a number >= 0, got -1"):
         Stopping(tolx=-1)
-    with pytest.raises(TypeError, match="stopping: expected fmnes.Stopping"):
+    with pytest.raises(TypeError, match=r"stopping: expected fmnes\.Stopping"):
         run(sphere, stopping={"tolx": 1e-3})
 
 
