@@ -93,7 +93,7 @@ def reasons(stopping: Stopping, now: Progress, history: History) -> list[Status]
         or now.infeasible >= stopping.infeasible
         or (now.shrunk and not found),
         Status.SCALE: _out_of_scale(now),
-        Status.TOLX: now.shrunk and found,
+        Status.TOLX: now.shrunk and found and not now.infeasible,
         Status.TOLFUN: _converged_values(stopping, now, history),
         Status.FLAT: now.flat >= stopping.flat and not now.varied,
         Status.CONDITION: now.axis_ratio > now.axis_limit,
@@ -131,7 +131,7 @@ def _converged_values(stopping: Stopping, now: Progress, history: History) -> bo
     """
     if now.varied and now.flat >= stopping.flat:
         return True
-    if not now.varied:
+    if not now.varied or now.infeasible:
         return False
     window = 10 + math.ceil(30 * now.dim / now.popsize)
     tolerance = stopping.tolfun * now.size
