@@ -28,7 +28,7 @@ def begin(method, dim, dtype, popsize=None, sigma0=2.0):
 def directions(opt, x):
     """The candidates in units of the distribution along the coordinates, about the mean."""
     step = x.astype(np.float64) - opt._state.mean.astype(np.float64)
-    return step / np.max(np.abs(step))
+    return step / (np.max(np.abs(step)) or 1.0)
 
 
 def obey(opt, adversary, generations):
