@@ -28,7 +28,8 @@ from fmnes.algorithms._shared import even_default_popsize
 from fmnes.problems import PROBLEMS
 
 RESULTS = Path(__file__).parent / "results"
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", ROOT / "docs/safe-variant.md", ROOT / "docs/evaluations.md")
 TARGET = 1e-10
 PAPER_FUNCTIONS = ("sphere", "ktablet", "ellipsoid", "rosenbrock")
 
@@ -172,6 +173,12 @@ def table(name: str) -> str:
     return _cost_table(cells) if name == "cost" else _evaluations_table(name, cells)
 
 
+def summary() -> str:
+    """The rows of "evaluations" that the README shows: d = 200, default population."""
+    head, rule, *rows = table("evaluations").splitlines()
+    return "\n".join([head, rule, *(row for row in rows if "| 200 | 20 |" in row)])
+
+
 def _evaluations_table(name: str, cells: Cells) -> str:
     solvers = list(dict.fromkeys(t.solver for t in EXPERIMENTS[name]()))
     lines = [_row(["function", "d", "lambda", *solvers]), "|---" * (3 + len(solvers)) + "|"]
@@ -217,11 +224,12 @@ def _cost_table(cells: Cells) -> str:
 
 def with_tables(page: str) -> str:
     """A page with the tables between its ``<!-- table: NAME -->`` marks made anew."""
-    for name in EXPERIMENTS:
+    for name in (*EXPERIMENTS, "summary"):
         begin, end = f"<!-- table: {name} -->\n", f"<!-- end of table: {name} -->"
         if begin in page:
             before, rest = page.split(begin)
-            page = before + begin + table(name) + "\n" + end + rest.split(end)[1]
+            made = summary() if name == "summary" else table(name)
+            page = f"{before}{begin}{made}\n{end}{rest.split(end)[1]}"
     return page
 
 
@@ -238,7 +246,7 @@ def main() -> None:
         if not arguments.report:
             fill(name, arguments.jobs)
         print(f"\n{name}\n\n{table(name)}")
-    for path in DOCS.glob("*.md"):
+    for path in PAGES:
         path.write_text(with_tables(path.read_text()))
 
 

@@ -1,6 +1,5 @@
 """Black-box optimization with many variables by natural evolution strategies."""
 
-from fmnes import problems as problems
 from fmnes._bounds import Bounds as Bounds
 from fmnes._checks import PopsizeWarning as PopsizeWarning
 from fmnes._history import History as History
@@ -25,5 +24,7 @@ from fmnes.algorithms.vd_cma import VDCMA as VDCMA
 from fmnes.algorithms.xnes import XNES as XNES
 from fmnes.evaluate import EvaluationError as EvaluationError
 from fmnes.evaluate import Evaluator as Evaluator
+
+from . import problems as problems
 
 __version__ = "0.1.0"

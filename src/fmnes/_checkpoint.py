@@ -42,7 +42,7 @@ _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 
 def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     """Write a dict of records, lists, dicts, numbers and arrays to ``path``, all or nothing."""
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Any] = {}
     header = json.dumps({"format": FORMAT, "content": _encode(content, arrays)})
     arrays[_HEADER] = np.frombuffer(header.encode(), np.uint8)
     folder = os.path.dirname(os.path.abspath(path))

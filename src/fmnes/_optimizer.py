@@ -172,7 +172,10 @@ class Optimizer:
         f = constant(xp, values if z.dtype == xp.float64 else _dense_ranks(values), z)
         state = self._algorithm.tell(self._params, self._state, z, f)
         best = int(np.argmin(np.where(is_feasible(np, values), values, np.inf)))
-        self._tally.take(values, self._to_user(self._population(slice(best, best + 1)))[0, :])
+        found = None
+        if values[best] < self._tally.best_f:
+            found = self._to_user(self._population(slice(best, best + 1)))[0, :]
+        self._tally.take(values, found)
         self._state = state
         every = getattr(self._params, "refresh_every", 0)  # full-matrix methods only
         if every and self._tally.generation % every == 0:

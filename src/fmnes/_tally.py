@@ -32,8 +32,8 @@ class Tally:
         self.reasons: list[Status] = []
         self.started = time.monotonic()
 
-    def take(self, values: NDArray[np.float64], candidate: Array) -> None:
-        """The values of one generation, and its best candidate."""
+    def take(self, values: NDArray[np.float64], found: Array | None) -> None:
+        """The values of one generation, and its best candidate if it is the best so far."""
         self.generation += 1
         self.nfev += self.popsize
         isnan = np.isnan(values)
@@ -44,8 +44,8 @@ class Tally:
         flat = feasible.size == values.size and feasible.min() == feasible.max()
         self.flat = self.flat + 1 if flat else 0
         self.varied |= bool(feasible.size and not flat)
-        if feasible.size and feasible.min() < self.best_f:
-            self.best_f, self.best_x = float(feasible.min()), candidate
+        if found is not None:
+            self.best_f, self.best_x = float(feasible.min()), found
 
     def record(
         self,

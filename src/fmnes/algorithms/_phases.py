@@ -9,7 +9,7 @@ path is short) the step size may fall fast.
 import math
 from typing import NamedTuple
 
-from fmnes.algorithms._shared import Array, Namespace
+from fmnes.algorithms._shared import Array, Namespace, at_least
 
 MOVEMENT, STAGNATION, CONVERGENCE = 1, 2, 3
 
@@ -40,7 +40,7 @@ def eta_sigma(
 ) -> Array:
     """The learning rate of sigma in each phase; in stagnation at least ``least``."""
     d = params.dim
-    stagnation = xp.clip(xp.tanh((0.024 * lam_F + 0.7 * d + 20) / (d + 12)), least, None)
+    stagnation = at_least(xp, xp.tanh((0.024 * lam_F + 0.7 * d + 20) / (d + 12)), least)
     convergence = 2 * xp.tanh((0.025 * lam_F + 0.75 * d + 10) / (d + 4))
     settled = xp.where(phase == STAGNATION, stagnation, convergence)
     return xp.where(phase == MOVEMENT, xp.ones_like(settled), settled)

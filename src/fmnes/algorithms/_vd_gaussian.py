@@ -18,7 +18,7 @@ so that float32 is enough and any length of v is safe (docs/safe-variant.md deri
 
 from typing import NamedTuple
 
-from fmnes.algorithms._shared import Array, Namespace, norm2
+from fmnes.algorithms._shared import Array, Namespace, at_least, at_most, norm2
 
 
 class Direction(NamedTuple):
@@ -55,7 +55,7 @@ def direction(xp: Namespace, v: Array) -> Direction:
 
 
 def along(xp: Namespace, of: Direction, z: Array) -> Array:
-    """a = <z, vbar> of each row, one row after the other.
+    """The a = <z, vbar> of each row, one row after the other.
 
     The bits of a matrix product depend on how many rows there are; with these a candidate that
     is built alone equals its row of the population.
@@ -102,7 +102,7 @@ def natural_gradient(xp: Namespace, of: Direction, sums: Moments) -> Gradient:
     vv = vbar * vbar
     n2 = g - 1
     largest = xp.max(vv)
-    kappa = xp.clip((2 - 1 / r) / largest, None, 4.0)
+    kappa = at_most(xp, (2 - 1 / r) / largest, 4.0)
     rest = (4 - kappa) / (g + 1) * (g / (g + 1))  # 1 - alpha^2
     alpha = xp.sqrt(1 - rest)
     b = kappa - 2 + 2 * rest
@@ -117,7 +117,7 @@ def natural_gradient(xp: Namespace, of: Direction, sums: Moments) -> Gradient:
     # s <- (diag(H) + b vv vv^T)^(-1) s, by Sherman and Morrison. Their denominator
     # 1 + b sum(vv vv / H) is, since sum(vv) = 1, a sum of positive terms: nothing cancels.
     vv_H = vv / H
-    denominator = 2 * xp.sum(vv_H * (xp.clip(1 - vv, 0.0, None) + rest * vv))
+    denominator = 2 * xp.sum(vv_H * (at_least(xp, 1 - vv, 0.0) + rest * vv))
     s = s / H - b / denominator * xp.sum(vv_H * s) * vv_H
 
     # t = t_0 - alpha ((2 + |v|^2) vbar*s - <vv, s> vbar)

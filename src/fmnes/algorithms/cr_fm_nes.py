@@ -6,9 +6,9 @@ CEC 2022, arXiv 2201.11422. Equation and step numbers below are those of its sec
 Covariance sigma^2 D (I + v v^T) D: separable scaling plus one free direction, O(d) time a
 candidate and O(d) memory. The first choice from some ten variables to millions of them.
 
-The default variant departs from the paper where it breaks, or falls behind VD-CMA on the functions
-that its covariance is made for; ``variant="paper"`` is the published method. The arguments stand at
-`_move`, `_eta_B` and `_least_eta_sigma` and in `params` (c_1); the evidence in docs/safe-variant.md.
+The default variant departs from the paper where it breaks, or falls behind VD-CMA on functions that
+its covariance is made for; ``variant="paper"`` is the published method. The arguments stand at
+`_move`, `_eta_B`, `_least_eta_sigma` and in `params` (c_1), the evidence in docs/safe-variant.md.
 """
 
 import math
@@ -26,6 +26,8 @@ from fmnes.algorithms._shared import (
     Namespace,
     Report,
     Shape,
+    at_least,
+    at_most,
     constant,
     diagonal_of,
     effective_size,
@@ -234,10 +236,10 @@ def _eta_B(xp: Namespace, params: Params, lam_F: Array, phase: Array, norm_v: Ar
     which averages the noise away before it teaches.
     """
     d = params.dim
-    rate = xp.tanh((xp.clip(0.02 * lam_F, None, 3 * math.log(d)) + 5) / (0.23 * d + 25))
+    rate = xp.tanh((at_most(xp, 0.02 * lam_F, 3 * math.log(d)) + 5) / (0.23 * d + 25))
     if not params.safe:
         return rate
-    settled = rate * xp.clip(_LONG_V / norm_v, None, 1.0)
+    settled = rate * at_most(xp, _LONG_V / norm_v, 1.0)
     return xp.where(phase == phases.MOVEMENT, rate, settled)
 
 
@@ -269,7 +271,7 @@ def _move(
     if not params.safe:
         return D * (1 + s), v + gradient.v
     size = xp.maximum(xp.max(xp.abs(s)), xp.sqrt(norm2(xp, gradient.u)) / norm_v)
-    fraction = 1 / xp.clip(size / _LARGEST_STEP, 1.0, None)
+    fraction = 1 / at_least(xp, size / _LARGEST_STEP, 1.0)
     growth = 1 + fraction * s
     D = xp.clip(D * growth, 1 / _D_LIMIT, _D_LIMIT)
     v = (v + fraction * gradient.u) / growth

@@ -1,0 +1,77 @@
+"""What the pages claim: their tables are those of the stored trials, and what they say holds."""
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    pytest.importorskip("crfmnes", reason="the peers are not installed")
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        spec = importlib.util.spec_from_file_location("evidence", BENCHMARKS / "evidence.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+
+
+def test_the_tables_are_those_of_the_trials(evidence):
+    for path in evidence.PAGES:
+        page = path.read_text()
+        assert page.count("<!-- table:") >= 1
+        assert evidence.with_tables(page) == page, f"run benchmarks/evidence.py --report: {path}"
+
+
+def test_no_trial_is_missing(evidence):
+    for name, trials in evidence.EXPERIMENTS.items():
+        done = evidence.read(evidence.RESULTS / f"{name}.csv")
+        assert set(trials()) == set(done)
+
+
+def counts(evidence, name, solver):
+    """Evaluations of each cell's runs; NaN where the target was not reached."""
+    cells = {}
+    for row in evidence.read(evidence.RESULTS / f"{name}.csv").values():
+        t = row.trial
+        if t.solver == solver:
+            key = (t.function, t.condition, t.spread, t.dim, t.popsize)
+            cells.setdefault(key, []).append(row.evaluations if row.solved else math.nan)
+    return {key: np.array(value) for key, value in cells.items()}
+
+
+def test_cigars_are_always_solved_and_with_fewer_evaluations_than_vd_cma(evidence):
+    ours, pycma = (counts(evidence, "cigars", s) for s in ("fmnes safe", "pycma VD"))
+    assert len(ours) == 6 * 6
+    for key, evaluations in ours.items():
+        assert len(evaluations) == 10
+        assert np.isfinite(evaluations).all(), key
+        assert evaluations.mean() < np.nanmean(pycma[key]), key
+
+
+def test_the_safe_variant_costs_nothing_on_the_papers_functions(evidence):
+    safe, paper = (counts(evidence, "cost", s) for s in ("fmnes safe", "fmnes paper"))
+    ratios = []
+    for key, a in safe.items():
+        logs = [np.log(x[np.isfinite(x)]) for x in (a, paper[key])]
+        ratio = logs[0].mean() - logs[1].mean()
+        half = 2 * math.sqrt(sum(x.var(ddof=1) / len(x) for x in logs))
+        assert math.exp(ratio - half) <= 1.03, key
+        ratios.append(ratio)
+    assert len(ratios) == 4 * 3 * 2
+    assert math.exp(np.mean(ratios)) <= 1.02
+
+
+def test_the_paper_variant_agrees_with_the_authors_package(evidence):
+    ours, theirs = (counts(evidence, "evaluations", s) for s in ("fmnes paper", "authors' crfmnes"))
+    assert len(ours) == 4 * 2 * 2
+    for key, evaluations in ours.items():
+        assert np.nanmean(evaluations) == pytest.approx(np.nanmean(theirs[key]), rel=0.06), key
