@@ -4,7 +4,9 @@ Each message names the argument, what was expected and what came. Checks run bef
 evaluation; nothing is silently repaired.
 """
 
+import inspect
 import math
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -122,9 +124,17 @@ def popsize(value: Any, row: Method, dim: int) -> int:
             "candidates the ranking says little about the direction to go, and the search may "
             "make no progress for thousands of generations",
             PopsizeWarning,
-            stacklevel=4,
+            stacklevel=_callers_level(),
         )
     return size
+
+
+def _callers_level() -> int:
+    """The stacklevel with which a warning of the calling function points at the user's line."""
+    package, frame, level = os.path.dirname(__file__), inspect.currentframe(), 0
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def integer(name: str, value: Any, *, least: int) -> int:
