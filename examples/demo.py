@@ -41,7 +41,7 @@ def compare() -> dict[str, fmnes.Result]:
             problem.sigma0,
             method=name,
             ftarget=1e-8,
-            maxfevals=150_000,
+            maxfevals=100_000,
             vectorized=True,
             rng=1,
         )

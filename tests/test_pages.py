@@ -75,3 +75,11 @@ def test_the_paper_variant_agrees_with_the_authors_package(evidence):
     assert len(ours) == 4 * 2 * 2
     for key, evaluations in ours.items():
         assert np.nanmean(evaluations) == pytest.approx(np.nanmean(theirs[key]), rel=0.06), key
+
+
+def test_every_method_has_its_section(evidence):
+    import fmnes
+
+    page = (evidence.ROOT / "docs/methods.md").read_text()
+    for name, module in fmnes.METHODS.items():
+        assert f"## `{name}`\n\n```{{eval-rst}}\n.. automodule:: {module.__name__}\n" in page
