@@ -44,9 +44,7 @@ def test_half_of_the_bounds_active():
     d = 40
     optimum = np.where(np.arange(d) % 2, 2.0, 0.5)  # of the box [1, 4]^d: 2, and the bound 1
     fun = Watched(lambda x: sphere(x - optimum))
-    result = fmnes.minimize(
-        fun, np.full(d, 3.0), 1.0, bounds=[(1, 4)] * d, vectorized=True, rng=2
-    )
+    result = fmnes.minimize(fun, np.full(d, 3.0), 1.0, bounds=[(1, 4)] * d, vectorized=True, rng=2)
     assert result.fun - d / 2 * 0.25 <= 1e-8
     assert (fun.low >= 1).all()
     assert (fun.high <= 4).all()
@@ -58,9 +56,7 @@ def test_one_sided(sides):
     d = 20
     start = 3.0 if sides[0] not in (None, -np.inf) else -3.0
     fun = Watched(sphere)
-    result = fmnes.minimize(
-        fun, np.full(d, start), 1.0, bounds=[sides] * d, vectorized=True, rng=3
-    )
+    result = fmnes.minimize(fun, np.full(d, start), 1.0, bounds=[sides] * d, vectorized=True, rng=3)
     assert result.fun - d * 0.25 <= 1e-8
     assert (np.abs(result.x) >= 0.5).all()
     assert min(np.abs(fun.low).min(), np.abs(fun.high).min()) >= 0.5

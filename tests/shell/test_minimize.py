@@ -51,9 +51,7 @@ def test_vectorized_gets_rows_of_candidates_and_equals_the_plain_call():
 
 def test_workers_give_the_same_bits_as_serial():
     serial = fmnes.minimize(shifted, [3.0] * 4, 1.0, args=(1.0, 2.0), maxiter=15, rng=1)
-    workers = fmnes.minimize(
-        shifted, [3.0] * 4, 1.0, args=(1.0, 2.0), maxiter=15, rng=1, workers=2
-    )
+    workers = fmnes.minimize(shifted, [3.0] * 4, 1.0, args=(1.0, 2.0), maxiter=15, rng=1, workers=2)
     np.testing.assert_array_equal(serial.x, workers.x)
     assert serial.fun == workers.fun
 
