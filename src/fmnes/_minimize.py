@@ -34,7 +34,7 @@ def minimize(
     vectorized: bool = False,
     workers: Any = None,
     restarts: int | IPOP | BIPOP = 0,
-    rng: int | np.random.Generator | None = None,
+    rng: "int | np.random.Generator | None" = None,
     callback: Callable[[Result], Any] | None = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,

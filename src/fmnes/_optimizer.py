@@ -67,7 +67,7 @@ class Optimizer:
         method: Any = "cr-fm-nes",
         popsize: int | None = None,
         bounds: Any = None,
-        rng: int | np.random.Generator | None = None,
+        rng: "int | np.random.Generator | None" = None,
         ftarget: float | None = None,
         maxfevals: int | None = None,
         maxiter: int | None = None,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 _WORDS_A_BLOCK = 4  # words that NumPy's Philox 4x64 makes for one value of its counter
 
 
-def draw_seed(rng: int | np.random.Generator | None) -> int:
+def draw_seed(rng: "int | np.random.Generator | None") -> int:
     """One seed of 64 bits, from what NumPy's ``default_rng`` takes."""
     try:
         generator = np.random.default_rng(rng)

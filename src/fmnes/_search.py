@@ -1,12 +1,12 @@
 """Run after run of a restart schedule as one search, with its checkpoint."""
 
+import logging
 import os
 import time
 from typing import Any
 
 import numpy as np
 
-from fmnes import _checkpoint as files
 from fmnes import _checks as checks
 from fmnes._history import History
 from fmnes._optimizer import Optimizer
@@ -14,6 +14,8 @@ from fmnes._restarts import BIPOP, IPOP
 from fmnes._result import Result, Status
 from fmnes._setup import Setup
 from fmnes._stopping import Budget
+
+logger = logging.getLogger("fmnes")
 
 _SAVE_EVERY = 10.0  # seconds
 _SAVED = ("current", "finished", "first_error", "schedule")
@@ -59,7 +61,9 @@ class Search:
             if resume == "must":
                 raise FileNotFoundError(f"checkpoint: expected a saved search at {path}, got none")
             return search
-        saved = files.read(path, _SAVED)
+        from fmnes import _checkpoint  # here: it would double the time of import
+
+        saved = _checkpoint.read(path, _SAVED)
         current = Optimizer.from_saved(saved["current"])
         _check_same(first, current, saved, schedule, seeded)
         search._finished, search._first_error = saved["finished"], saved["first_error"]
@@ -87,6 +91,14 @@ class Search:
         if budget.maxfevals is not None and budget.maxfevals < start.popsize:
             self._finished = previous
             return False
+        logger.info(
+            "run %d ended (%s) at %.6g after %d evaluations; the next has popsize %d",
+            len(ended),
+            status,
+            ended[-1].fun,
+            ended[-1].nfev,
+            start.popsize,
+        )
         self.current = self.current.restarted(
             budget, start.popsize, run=len(ended), sigma_factor=start.sigma_factor
         )
@@ -130,13 +142,15 @@ class Search:
         """Write the checkpoint, where there is to be one."""
         if self._path is None:
             return
+        from fmnes import _checkpoint
+
         content = {
             "current": self.current.to_saved(),
             "finished": self._finished,
             "first_error": self._first_error,
             "schedule": repr(self._schedule),
         }
-        files.write(self._path, content)
+        _checkpoint.write(self._path, content)
         self._saved = time.monotonic()
 
 

@@ -86,6 +86,15 @@ def test_rastrigin_needs_restarts():
         assert sizes == [12 * 2**k for k in range(len(sizes))]
 
 
+def test_restarts_are_logged(caplog):
+    caplog.set_level("INFO", logger="fmnes")
+    result = fmnes.minimize(lambda x: 1.0 + (x**2).sum(), [3.0] * 5, 1.0, restarts=1, rng=1)
+    first = result.restarts[0]
+    assert caplog.messages == [
+        f"run 1 ended (tolfun) at 1 after {first.nfev} evaluations; the next has popsize 16"
+    ]
+
+
 def test_bipop_solves_rastrigin_too():
     result = solve(1, BIPOP(9))
     assert result.success
