@@ -300,22 +300,24 @@ fm_nes_ask = dx_nes_ic_ask
 def fm_nes_tell(state, z, f, largest_stretch=math.inf):
     """Two rules are not in any text at hand, and are the library's choice.
 
-    The rank-one update is taken in the movement phase only. At the first infeasible candidate the
-    shape goes back to its start, once: B, p_c and gamma.
+    The rank-one update is taken unless infeasible candidates lie ahead along the path: if the sum
+    of <z_i, r> over the n infeasible ones, r = B^-1 p_c, is at most -1.5 sqrt(n) |r|. At the first
+    infeasible candidate the shape goes back to its start, once: B, p_c and gamma.
     """
     if flat(f):
         return dict(state)
     z, B = both_halves(z), state["B"]
     lam, d, lam_F = len(z), len(state["m"]), count_feasible(f)
     mu_eff, eye = mu_eff_nes(lam), np.eye(d)
-    new, phase = _dx_nes_ic_step(state, z, f)
+    new, _phase = _dx_nes_ic_step(state, z, f)
     _, _, w = phase_and_weights(state, z, f)
     c_c = c_c_cma(d, mu_eff)
     step = math.sqrt(c_c * (2 - c_c) * mu_eff) * B @ weighted(w, z)
     p_c = (1 - c_c) * state["p_c"] + step
-    if phase == "move":
+    r = np.linalg.inv(B) @ p_c
+    ahead = sum(zi @ r for zi, fi in zip(z, f, strict=True) if not fi < math.inf)
+    if ahead <= -1.5 * math.sqrt((lam - lam_F) * (r @ r)):
         c_1 = c_1_cma(d, mu_eff) * lam_F / lam
-        r = np.linalg.inv(B) @ p_c
         if c_1 * (r @ r) / 2 > largest_stretch:  # the library's limit; no paper has one
             r = r * math.sqrt(largest_stretch * 2 / c_1 / (r @ r))
         R = np.outer(r, r) - eye
