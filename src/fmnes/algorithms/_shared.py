@@ -136,7 +136,7 @@ def weights_by_candidate(
 def _share_ties(xp: Namespace, by_rank: Array, value: Array, distance: Array) -> Array:
     """Replace the weights of each run of equal (value, distance) by their mean."""
     differs = (value[1:] != value[:-1]) | (distance[1:] != distance[:-1])
-    run = xp.cumulative_sum(xp.astype(differs, xp.int64), include_initial=True)
+    run = xp.cumulative_sum(xp.astype(differs, xp.int32), include_initial=True)
     first = xp.searchsorted(run, run, side="left")
     last = xp.searchsorted(run, run, side="right")
     total = xp.cumulative_sum(by_rank, include_initial=True)
