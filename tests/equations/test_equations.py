@@ -417,3 +417,21 @@ def test_cma_es_refresh_decomposes_C(dim):
     np.testing.assert_allclose(new.B @ new.B.T, np.eye(dim), rtol=0, atol=1e-13)
     for field in set(state._fields) - {"B", "D"}:
         np.testing.assert_array_equal(getattr(new, field), getattr(state, field))
+
+
+# --- When FM-NES takes the rank-one update -------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [3, 10])
+@pytest.mark.parametrize("side", ["behind", "ahead"])
+def test_fm_nes_asks_on_which_side_of_the_path_infeasible_candidates_lie(dim, side):
+    rng = np.random.default_rng([dim, len(side)])
+    state, z, lam = population("fm-nes", dim, rng, popsize=12)
+    state = with_paths("fm-nes", state, rng, 3.0) | {"always_feasible": False}
+    along = np.concatenate([z, -z]) @ state["r"]
+    beyond = along < 0 if side == "behind" else along > 0
+    f = np.where(beyond, np.inf, rng.random(lam))
+    check("fm-nes", state, z, f)
+    taken = fm_tell(state, z, f)["B"]
+    without = slow.dx_nes_ic_tell(state, z, f)["B"]
+    assert np.allclose(taken, without, rtol=1e-12) == (side == "ahead")
