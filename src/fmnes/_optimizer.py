@@ -150,7 +150,7 @@ class Optimizer:
         begun = time.monotonic()
         if not self._asked:
             raise RuntimeError("tell: expected a call of ask() first, got none for this generation")
-        values = to_values(checks.to_host(x_or_f if f is None else f), self._popsize)
+        values = to_values(checks.to_host(x_or_f if f is None else f), self._popsize, "f")
         if f is not None:
             self._check_told(x_or_f)
         self._update(values)

@@ -3,6 +3,7 @@
 import logging
 import os
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,9 @@ class Search:
             if resume == "must":
                 raise ValueError("checkpoint: expected a path with resume='must', got None")
             return search
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):  # now, and not after hours of evaluations
+            raise FileNotFoundError(f"checkpoint: expected a folder that exists, got {folder}")
         if resume == "never" or not os.path.exists(path):
             if resume == "must":
                 raise FileNotFoundError(f"checkpoint: expected a saved search at {path}, got none")
@@ -139,7 +143,10 @@ class Search:
         )
 
     def save(self) -> None:
-        """Write the checkpoint, where there is to be one."""
+        """Write the checkpoint, where there is to be one.
+
+        A full disk is no reason to lose the search: the old file stays, and a warning says so.
+        """
         if self._path is None:
             return
         from fmnes import _checkpoint
@@ -150,7 +157,10 @@ class Search:
             "first_error": self._first_error,
             "schedule": repr(self._schedule),
         }
-        _checkpoint.write(self._path, content)
+        try:
+            _checkpoint.write(self._path, content)
+        except OSError as error:
+            warnings.warn(f"the checkpoint {self._path} was not written: {error}", stacklevel=4)
         self._saved = time.monotonic()
 
 

@@ -483,7 +483,7 @@ def test_a_pool_of_the_caller_that_breaks_cannot_be_rebuilt(log):
     with process_pool() as pool, Evaluator(pool, on_error="penalize") as evaluator:
         for _ in range(2):  # it is still broken the second time
             with pytest.raises(
-                EvaluationError, match=r"pool: it broke .* pass a function that makes"
+                EvaluationError, match=r"workers: it broke .* pass a function that makes"
             ):
                 evaluator.evaluate(objectives.killed_always, (log,), X)
 
@@ -544,14 +544,14 @@ def test_from_map():
 @pytest.mark.parametrize(
     ("arguments", "error", "told"),
     [
-        ({"pool": 0}, ValueError, "pool: expected at least 1 process, got 0"),
-        ({"pool": True}, TypeError, "pool: expected None, a number.*got bool: True"),
-        ({"pool": "dask"}, TypeError, "pool: expected None, a number.*got str: 'dask'"),
-        ({"pool": 2, "timeout": 0}, ValueError, "timeout: expected a positive .* got 0"),
-        ({"pool": 2, "timeout": math.nan}, ValueError, "timeout: expected a positive"),
-        ({"pool": 2, "timeout": "1"}, TypeError, "timeout: expected seconds or None, got str"),
-        ({"timeout": 1.0}, ValueError, "timeout: expected None.*pool is None"),
-        ({"pool": Scheduler(), "timeout": 1.0}, ValueError, "timeout: expected None"),
+        ({"workers": 0}, ValueError, "workers: expected at least 1 process, got 0"),
+        ({"workers": True}, TypeError, "workers: expected None, a number.*got bool: True"),
+        ({"workers": "dask"}, TypeError, "workers: expected None, a number.*got str: 'dask'"),
+        ({"workers": 2, "timeout": 0}, ValueError, "timeout: expected a positive .* got 0"),
+        ({"workers": 2, "timeout": math.nan}, ValueError, "timeout: expected a positive"),
+        ({"workers": 2, "timeout": "1"}, TypeError, "timeout: expected seconds or None, got str"),
+        ({"timeout": 1.0}, ValueError, "timeout: expected None.*workers is None"),
+        ({"workers": Scheduler(), "timeout": 1.0}, ValueError, "timeout: expected None"),
         ({"retries": -1}, ValueError, "retries: expected 0 or more, got -1"),
         ({"retries": 1.5}, TypeError, "retries: expected an int, got float: 1.5"),
         ({"on_error": "ignore"}, ValueError, "on_error: expected 'raise' or 'penalize', got 'ig"),
@@ -565,7 +565,9 @@ def test_arguments_are_checked_at_once(arguments, error, told):
 def test_other_bad_arguments():
     with pytest.raises(TypeError, match="map_like: expected a callable, got int"):
         Evaluator.from_map(2)
-    with pytest.raises(TypeError, match=r"pool: expected a function that returns .* returned int"):
+    with pytest.raises(
+        TypeError, match=r"workers: expected a function that returns .* returned int"
+    ):
         Evaluator(int).evaluate(objectives.sphere, (), X)
 
 

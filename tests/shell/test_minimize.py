@@ -267,6 +267,27 @@ def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_full_disk_does_not_lose_the_search(tmp_path, monkeypatch):
+    def full_disk(*_, **__):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.warns(UserWarning, match="was not written: no space left on device"):
+        result = fmnes.minimize(
+            sphere, [3.0] * 5, 1.0, maxiter=5, rng=1, checkpoint=tmp_path / "run.npz"
+        )
+    assert result.nit == 5
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_folder_is_named_before_any_evaluation(tmp_path):
+    def fun(x):
+        raise AssertionError("evaluated")
+
+    with pytest.raises(FileNotFoundError, match="checkpoint: expected a folder that exists, got"):
+        fmnes.minimize(fun, [3.0] * 5, 1.0, checkpoint=tmp_path / "none" / "run.npz")
+
+
 # === History, Result and plots ===
 
 

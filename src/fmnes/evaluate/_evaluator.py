@@ -21,14 +21,14 @@ class Evaluator:
 
     Parameters
     ----------
-    pool : None, int, object with ``submit``, or callable
+    workers : None, int, object with ``submit``, or callable
         None evaluates in the calling thread. An int n keeps n processes: one that dies or hangs
         is replaced and costs one candidate. An object with ``submit`` (any
         `concurrent.futures.Executor`, or whatever returns objects with ``done()`` and
         ``result()``) is used and left open. A callable without arguments that makes such an object
         is called when one is needed: after a breakdown, again.
     timeout : float, optional
-        Seconds that one evaluation may take. Then its worker is killed, so ``pool`` has to be an
+        Seconds that one evaluation may take. Then its worker is killed, so ``workers`` has to be an
         int or a callable; threads cannot be killed, only left behind. What a pool needs to start
         its workers counts, too, but not with an int.
     retries : int
@@ -36,7 +36,7 @@ class Evaluator:
         candidate whose worker died is tried a second time even with 0.
     on_error : {"raise", "penalize"}
         What a candidate that failed in every attempt does: raise `EvaluationError` (TypeError if
-        the last attempt returned no real number; without pool and retries, the exception of the
+        the last attempt returned no real number; without workers and retries, the exception of the
         objective itself), or get the value NaN.
 
     Notes
@@ -58,7 +58,7 @@ class Evaluator:
 
     def __init__(
         self,
-        pool: Any = None,
+        workers: Any = None,
         *,
         timeout: float | None = None,
         retries: int = 0,
@@ -66,14 +66,14 @@ class Evaluator:
     ) -> None:
         _check_policies(timeout, retries, on_error)
         self._timeout, self._retries, self._on_error = timeout, int(retries), on_error
-        self._slots = _slots(pool)
+        self._slots = _slots(workers)
         self._map: MapLike = map
         # Nothing to decide means nothing to guard: what the objective raises goes straight up.
         self._plain = not self._slots and retries == 0 and on_error == "raise"
         if timeout is not None and not (self._slots and self._slots[0].rebuildable):
             raise ValueError(
                 "timeout: expected None, because only workers that can be killed and replaced can "
-                f"be timed: pool is {pool!r}, not an int or a function that makes a pool"
+                f"be timed: workers is {workers!r}, not an int or a function that makes a pool"
             )
 
     @classmethod
@@ -154,25 +154,25 @@ def _read_only(x: Any) -> Any:
     return view
 
 
-def _slots(pool: Any) -> Sequence[Slot]:
-    """What a `pool` argument means. Pools are imported here, so that `import fmnes` is quick."""
-    if pool is None:
+def _slots(workers: Any) -> Sequence[Slot]:
+    """What a `workers` argument means. Pools are imported here, so that `import fmnes` is quick."""
+    if workers is None:
         return []
-    if isinstance(pool, (int, np.integer)) and not isinstance(pool, bool):
-        if pool < 1:
-            raise ValueError(f"pool: expected at least 1 process, got {pool}")
+    if isinstance(workers, (int, np.integer)) and not isinstance(workers, bool):
+        if workers < 1:
+            raise ValueError(f"workers: expected at least 1 process, got {workers}")
         from fmnes.evaluate._worker import Worker
 
-        return [Worker() for _ in range(pool)]
-    is_factory = callable(pool) and (isinstance(pool, type) or not hasattr(pool, "submit"))
-    if not is_factory and not hasattr(pool, "submit"):
+        return [Worker() for _ in range(workers)]
+    is_factory = callable(workers) and (isinstance(workers, type) or not hasattr(workers, "submit"))
+    if not is_factory and not hasattr(workers, "submit"):
         raise TypeError(
-            "pool: expected None, a number of processes, an object with a `submit` method or a "
-            f"function that makes one, got {type(pool).__name__}: {pool!r}"
+            "workers: expected None, a number of processes, an object with a `submit` method or a "
+            f"function that makes one, got {type(workers).__name__}: {workers!r}"
         )
     from fmnes.evaluate._pool import Pool
 
-    return [Pool(make=pool) if is_factory else Pool(pool)]
+    return [Pool(make=workers) if is_factory else Pool(workers)]
 
 
 def _check_policies(timeout: float | None, retries: int, on_error: str) -> None:

@@ -106,7 +106,7 @@ class Pool:
             self._pool = self._make()
             if not hasattr(self._pool, "submit"):
                 raise TypeError(
-                    "pool: expected a function that returns an object with a `submit` method, "
+                    "workers: expected a function that returns an object with a `submit` method, "
                     f"got one that returned {type(self._pool).__name__}"
                 )
         return self._pool

@@ -31,9 +31,9 @@ def to_value(raw: Any, candidate: int) -> float:
         raise TypeError(_wanted(candidate, got)) from None
 
 
-def to_values(raw: Any, popsize: int) -> NDArray[np.float64]:
-    """The values that a vectorized objective returned, as a fresh array of shape (popsize,)."""
-    expected = f"fun: expected an array of {popsize} real numbers, shape ({popsize},)"
+def to_values(raw: Any, popsize: int, name: str = "fun") -> NDArray[np.float64]:
+    """Values of a whole population, as a fresh array of shape (popsize,); ``name`` gave them."""
+    expected = f"{name}: expected an array of {popsize} real numbers, shape ({popsize},)"
     try:
         values = np.asarray(raw)
     except ValueError as error:  # rows of different lengths

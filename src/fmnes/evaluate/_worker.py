@@ -98,7 +98,7 @@ class Worker:
     def _start(self) -> "_Process":
         if self._starts >= _MOST_STARTS:
             raise EvaluationError(
-                f"pool: {_MOST_STARTS} worker processes in a row died while starting; a script "
+                f"workers: {_MOST_STARTS} worker processes in a row died while starting; a script "
                 'that uses processes needs its main part under `if __name__ == "__main__":`, '
                 "because each worker imports the script"
             )
