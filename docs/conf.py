@@ -11,3 +11,12 @@ html_theme_options = {"show_prev_next": False}
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 exclude_patterns = ["_build"]
+
+
+def _keep_bars(app, what, name, obj, options, lines):
+    """Docstrings write |v| for a norm; reStructuredText would take it for a substitution."""
+    lines[:] = [line.replace("|", r"\|") for line in lines]
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _keep_bars, priority=900)
