@@ -83,3 +83,15 @@ def test_every_method_has_its_section(evidence):
     page = (evidence.ROOT / "docs/methods.md").read_text()
     for name, module in fmnes.METHODS.items():
         assert f"## `{name}`\n\n```{{eval-rst}}\n.. automodule:: {module.__name__}\n" in page
+
+
+def test_peers_need_more_evaluations_on_the_papers_functions(evidence):
+    ours = counts(evidence, "evaluations", "fmnes safe")
+    ratios = [
+        np.nanmean(theirs[key]) / np.nanmean(mine)
+        for theirs in (counts(evidence, "evaluations", f"pycma {k}") for k in ("VD", "diagonal"))
+        for key, mine in ours.items()
+    ]
+    assert len(ratios) == 32
+    assert 1.1 <= min(ratios)
+    assert max(ratios) <= 4.5
