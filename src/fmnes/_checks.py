@@ -56,6 +56,8 @@ def start(x0: Any) -> tuple[Namespace, Array]:
             raise TypeError(
                 f"x0: expected a vector of real numbers, got {type(x0).__name__} ({error})"
             ) from None
+    if hasattr(x0, "detach"):  # PyTorch: a search must not be part of anybody's gradients
+        x0 = x0.detach()
     xp = array_namespace(x0)
     if x0.ndim != 1 or x0.shape[0] == 0:
         raise ValueError(f"x0: expected a vector of shape (d,) with d >= 1, got shape {x0.shape}")
