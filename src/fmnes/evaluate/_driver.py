@@ -184,8 +184,8 @@ class Driver:
         lost = self._ground(slot)
         if not slot.rebuildable:
             raise EvaluationError(
-                f"workers: it broke ({why}), and one that was passed in cannot be built anew; pass a "
-                "function that makes one, as in Evaluator(lambda: ProcessPoolExecutor(4))"
+                f"workers: it broke ({why}), and one that was passed in cannot be built anew; pass "
+                "a function that makes one, as in Evaluator(lambda: ProcessPoolExecutor(4))"
             )
         logger.warning("pool broke with candidates %s in it: %s", lost, why)
         if len(lost) == 1:
