@@ -186,7 +186,7 @@ def test_tell_without_ask(method):
 def test_values_that_are_none(values):
     opt = start("cr-fm-nes")
     x = opt.ask()
-    with pytest.raises(TypeError, match=r"^fun: expected"):
+    with pytest.raises(TypeError, match=r"^f: expected"):
         opt.tell(values)
     assert opt.nit == 0
     opt.tell(sphere(x))  # the population is still there

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def to_value(raw: Any, candidate: int) -> float:
+def to_value(raw: Any, candidate: int, name: str = "fun") -> float:
     """The value that the objective returned for one candidate, as a float.
 
     Real numbers of any library are taken, and arrays of any shape that hold exactly one. All else
@@ -19,16 +19,16 @@ def to_value(raw: Any, candidate: int) -> float:
     number = raw
     if hasattr(number, "shape"):  # NumPy scalars have one too, and so have torch and JAX arrays
         if math.prod(number.shape) != 1:
-            raise TypeError(_wanted(candidate, f"an array of shape {tuple(number.shape)}"))
+            raise TypeError(_wanted(name, candidate, f"an array of shape {tuple(number.shape)}"))
         if hasattr(number, "item"):
             number = number.item()
     if not hasattr(type(number), "__float__"):  # str, complex and None have none
-        raise TypeError(_wanted(candidate, f"{type(raw).__name__}: {reprlib.repr(raw)}"))
+        raise TypeError(_wanted(name, candidate, f"{type(raw).__name__}: {reprlib.repr(raw)}"))
     try:
         return float(number)
     except OverflowError:
         got = f"{type(raw).__name__} beyond the range of float"
-        raise TypeError(_wanted(candidate, got)) from None
+        raise TypeError(_wanted(name, candidate, got)) from None
 
 
 def to_values(raw: Any, popsize: int, name: str = "fun") -> NDArray[np.float64]:
@@ -41,11 +41,11 @@ def to_values(raw: Any, popsize: int, name: str = "fun") -> NDArray[np.float64]:
     if values.shape != (popsize,):
         raise TypeError(f"{expected}, got {type(raw).__name__} of shape {values.shape}")
     if values.dtype.kind == "O":  # a list that holds None, Fraction, ...: each by itself
-        return np.array([to_value(value, i) for i, value in enumerate(values)], dtype=np.float64)
+        return np.array([to_value(value, i, name) for i, value in enumerate(values)])
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{expected}, got {type(raw).__name__} of dtype {values.dtype}")
     return np.array(values, dtype=np.float64)  # a copy: the objective may use its array again
 
 
-def _wanted(candidate: int, got: str) -> str:
-    return f"fun: expected a real number for candidate {candidate}, got {got}"
+def _wanted(name: str, candidate: int, got: str) -> str:
+    return f"{name}: expected a real number for candidate {candidate}, got {got}"
