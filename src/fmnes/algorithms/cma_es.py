@@ -121,10 +121,10 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
     """The first state."""
     xp = array_namespace(mean)
     C = matrix_of(xp, shape)
-    if shape.C is None and shape.v is None:  # a diagonal needs no decomposition, and no clipping
+    if shape.C is None and shape.v is None:  # a diagonal is decomposed, to the last digit
         B, D = xp.eye(params.dim, dtype=mean.dtype, device=device(mean)), shape.D
     else:
-        B, D = _axes(xp, C)
+        C, B, D = _decomposed(xp, C)
     zero = xp.zeros_like(mean)
     return State(mean, sigma, C, B, D, zero, zero, xp.zeros_like(sigma))
 
@@ -173,8 +173,8 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
 def refresh(params: Params, state: State) -> State:
     """Decompose C again; between two refreshes C changes by about a tenth of 1/d."""
-    B, D = _axes(array_namespace(state.C), state.C)
-    return state._replace(B=B, D=D)
+    C, B, D = _decomposed(array_namespace(state.C), state.C)
+    return state._replace(C=C, B=B, D=D)
 
 
 def shape(params: Params, state: State) -> Shape:
@@ -205,12 +205,15 @@ def _total(params: Params) -> float:
     return math.fsum(params.w_plus) + math.fsum(params.w_minus)
 
 
-def _axes(xp: Namespace, C: Array) -> tuple[Array, Array]:
-    """B and D with C = B D^2 B^T.
+def _decomposed(xp: Namespace, C: Array) -> tuple[Array, Array, Array]:
+    """C, B and D with C = B D^2 B^T.
 
-    The decomposition is exact to eps of the largest eigenvalue. What it says of a smaller one is
-    noise, negative as likely as not, so none is taken below that.
+    C and its decomposition are exact to some eps of the largest eigenvalue; what they say of a
+    smaller one is noise, negative as likely as not. Such an axis is given the length of ten eps,
+    past the axis ratio at which a search ends, and in C too: negative weights take away up to all
+    of what D says there is.
     """
     values, B = xp.linalg.eigh(C)
-    values = xp.clip(values, xp.finfo(C.dtype).eps * xp.max(values), None)
-    return B, xp.sqrt(values)
+    lifted = xp.clip(values, 10 * xp.finfo(C.dtype).eps * xp.max(values), None)
+    C = C + (B * (lifted - values)) @ B.T
+    return (C + C.T) / 2, B, xp.sqrt(lifted)
