@@ -215,5 +215,5 @@ def _decomposed(xp: Namespace, C: Array) -> tuple[Array, Array, Array]:
     """
     values, B = xp.linalg.eigh(C)
     lifted = xp.clip(values, 10 * xp.finfo(C.dtype).eps * xp.max(values), None)
-    C = C + (B * (lifted - values)) @ B.T
-    return (C + C.T) / 2, B, xp.sqrt(lifted)
+    lift = (B * (lifted - values)) @ B.T
+    return C + (lift + lift.T) / 2, B, xp.sqrt(lifted)
