@@ -51,20 +51,21 @@ def test_the_paper_variant_needs_what_the_authors_package_needs(function, dim, l
     problem = PROBLEMS[function](dim)
     counts = []
     for seed in range(10):
-        result = fmnes.minimize(
-            problem,
-            problem.x0,
-            problem.sigma0,
-            method=fmnes.CRFMNES(variant="paper"),
-            popsize=lam,
-            ftarget=1e-10,
-            maxfevals=5 * dim * 10**4,
-            vectorized=True,
-            rng=seed,
-        )
+        with np.errstate(invalid="ignore"):  # the published update may reach the log of a D < 0
+            result = fmnes.minimize(
+                problem,
+                problem.x0,
+                problem.sigma0,
+                method=fmnes.CRFMNES(variant="paper"),
+                popsize=lam,
+                ftarget=1e-10,
+                maxfevals=5 * dim * 10**4,
+                vectorized=True,
+                rng=seed,
+            )
         if result.success:
             counts.append(result.nfev)
-    # Rosenbrock's function has a local minimum that one run in ten may end in.
+    # Rosenbrock's function has a local minimum, and one run in thirty breaks up (status "scale").
     assert len(counts) >= (8 if function == "rosenbrock" else 10)
     assert np.mean(counts) == pytest.approx(AUTHORS[function, dim, lam], rel=0.06)
 
