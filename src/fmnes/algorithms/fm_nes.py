@@ -145,17 +145,17 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     c_1 = params.c_1 * step.lam_F / params.popsize
     c_1 = xp.where(_path_is_free(xp, params, step, r, z, f), c_1, xp.zeros_like(c_1))
     stretches = (step.expansion, step.gradient, _rank_one(xp, c_1, r))
-    B_new = B
+    B_new, r_new = B, r
     for by in stretches:
         B_new = full.stretched(xp, B_new, by)
-        r = full.stretched(xp, r, full.inverse(by))
-    B_new = xp.where(full.bounded(xp, B_new), B_new, B)
+        r_new = full.stretched(xp, r_new, full.inverse(by))
+    taken = full.bounded(xp, B_new)
     new = State(
         mean + sigma * (B @ step.G_delta),
         sigma * step.growth,
-        B_new,
+        xp.where(taken, B_new, B),
         step.p_sigma,
-        r,
+        xp.where(taken, r_new, r),
         step.gamma,
         step.axis_ratio,
         state.B_0,
@@ -201,7 +201,9 @@ def _rank_one(xp: Namespace, c_1: Array, r: Array) -> full.Stretch:
     return full.Stretch((r / length)[:, None], log[None])
 
 
-# How far behind the mean, in standard deviations, infeasible candidates have to lie on average.
+# How clearly infeasible candidates have to lie behind, in standard deviations of their sum. With 1
+# the constrained ellipsoid (d = 20) takes 1.2 times the evaluations of DX-NES-IC, with 2 the gain
+# on the constrained cigar falls from 1.5 to 1.3; in between neither is seen.
 _BEHIND = 1.5
 
 
