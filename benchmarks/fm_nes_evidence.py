@@ -2,7 +2,7 @@
 
 Prints a table of evaluations and writes one row per trial to a CSV file.
 
-    python benchmarks/fm_nes_evidence.py --workers 2     # both parts, about half an hour
+    python benchmarks/fm_nes_evidence.py --workers 2     # both parts, about an hour
     python benchmarks/fm_nes_evidence.py --part published    # d = 80 only, a few minutes
 
 Part "published": the five functions of arXiv 2201.11422 at d = 80 with the smallest population of
@@ -116,10 +116,14 @@ def _no_reset(xp: Any, new: Any, infeasible: Any) -> Any:
 
 CONDITIONS = {
     "library": fm_nes._path_is_free,
+    "behind-1": fm_nes._path_is_free,  # with other thresholds
+    "behind-2": fm_nes._path_is_free,
     "always": _always,
     "movement": _in_movement,
     "feasible": _all_feasible,
 }
+_BEHIND = fm_nes._BEHIND
+THRESHOLDS = {"behind-1": 1.0, "behind-2": 2.0}
 RESETS = {"library": fm_nes._reset_at_first_infeasible, "none": _no_reset}
 
 
@@ -153,7 +157,8 @@ def trials(part: str, count: int, dim: int) -> list[Trial]:
         lam = fm_nes.default_popsize(dim)
         rules = [("library", "library"), ("movement", "library")]
         # Where everything is feasible, the library's rule, "always" and "feasible" are the same.
-        constrained = [("library", "none"), ("always", "library"), ("feasible", "library")]
+        others = ("always", "feasible", "behind-1", "behind-2")
+        constrained = [("library", "none"), *((rule, "library") for rule in others)]
         cells = []
         for name in PROBLEMS:
             if name != "rastrigin":
@@ -167,6 +172,7 @@ def run(trial: Trial) -> Trial:
     """The trial with the evaluations that it took."""
     if trial.method == "fm-nes":  # a process runs one trial at a time
         fm_nes._path_is_free = CONDITIONS[trial.rank_one]
+        fm_nes._BEHIND = THRESHOLDS.get(trial.rank_one, _BEHIND)
         fm_nes._reset_at_first_infeasible = RESETS[trial.reset]
     method, problem = METHODS[trial.method], PROBLEMS[trial.function]
     dim, lam = trial.dim, trial.popsize
