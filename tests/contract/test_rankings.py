@@ -255,11 +255,11 @@ def test_cr_fm_nes_on_what_it_cannot_represent(dtype, dim, condition, scales):
 
 @pytest.mark.slow
 @unrepresentable
-@pytest.mark.parametrize("condition", [1e4, 1e6, 1e12])
+@pytest.mark.parametrize("condition", [1e4, 1e12])
 @pytest.mark.parametrize("dim", [2, 3, 5, 10, 40, 100])
 @dtypes
 def test_cr_fm_nes_for_long_on_what_it_cannot_represent(dtype, dim, condition, scales):
-    crawl(dtype, scales(dim, condition), 5_000)
+    crawl(dtype, scales(dim, condition), 3_000)
 
 
 @pytest.mark.parametrize("dim", [5, 10, 20])
