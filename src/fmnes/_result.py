@@ -76,7 +76,7 @@ class Run:
     """One run of a restart schedule, in figures."""
 
     popsize: int
-    sigma0: float  # largest initial standard deviation
+    sigma0: float  # the initial step size
     nfev: int
     nit: int
     fun: float
