@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 -q
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-arrays test-lowest test-slow lint types format bench evidence docs clean
+.PHONY: help demo test test-arrays test-lowest test-slow native lint types format bench evidence docs clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -27,6 +27,11 @@ test-lowest: $(LOWEST)/.dev  ## the tests with the lowest NumPy we allow
 
 test-slow: $(VENV)/.dev  ## published budgets at d = 200 and more (an hour)
 	$(PYTEST) -m slow tests
+
+native:  ## build the extension into src/, for the Python named by PYTHON= that has nanobind
+	cmake -S . -B build/native -DPython_EXECUTABLE=$$(command -v $(PYTHON))
+	cmake --build build/native
+	cmake --install build/native --prefix src
 
 lint: $(VENV)/.dev  ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -2,6 +2,10 @@
 
 from fmnes._bounds import Bounds as Bounds
 from fmnes._checks import PopsizeWarning as PopsizeWarning
+from fmnes._config import config as config
+from fmnes._config import get_num_threads as get_num_threads
+from fmnes._config import set_num_threads as set_num_threads
+from fmnes._config import show_config as show_config
 from fmnes._history import History as History
 from fmnes._minimize import minimize as minimize
 from fmnes._optimizer import Optimizer as Optimizer

@@ -1,0 +1,62 @@
+// The extension fmnes.kernels._native: the only file here that knows Python.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "dispatch.hpp"
+#include "threads.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+std::string compiler() {
+#if defined(__clang__)
+    return "Clang " __clang_version__;
+#elif defined(__GNUC__)
+    return "GCC " __VERSION__;
+#elif defined(_MSC_VER)
+    return "MSVC " + std::to_string(_MSC_VER);
+#else
+    return "unknown";
+#endif
+}
+
+std::vector<std::string> levels(bool only_here) {
+    std::vector<std::string> names;
+    for (const fmnes::Kernels* table : fmnes::built())
+        if (!only_here || fmnes::runs_here(table->level)) names.emplace_back(table->level);
+    return names;
+}
+
+void set_level(const std::string& name) {
+    if (fmnes::set_level(name)) return;
+    std::string expected;
+    for (const std::string& one : levels(true)) expected += (expected.empty() ? "" : ", ") + one;
+    throw nb::value_error(
+        ("level: expected one that this machine runs (" + expected + "), got '" + name + "'")
+            .c_str());
+}
+
+void set_num_threads(int n) {
+    if (n < 1) throw nb::value_error("n: expected a number of threads >= 1");
+    fmnes::set_num_threads(n);
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "The compiled kernels of fmnes.";
+    m.def("compiler", &compiler);
+    m.def("level", [] { return std::string(fmnes::kernels().level); });
+    m.def("levels", [] { return levels(false); });
+    m.def("levels_here", [] { return levels(true); });
+    m.def("set_level", &set_level, "name"_a);
+    m.def("num_threads", &fmnes::num_threads);
+    m.def("set_num_threads", &set_num_threads, "n"_a);
+}

@@ -1,0 +1,69 @@
+"""The hot loops, twice: compiled for NumPy arrays on a CPU, array-agnostic for all else.
+
+Which of the two, which instruction level and how many threads is decided once, when this is
+imported, and can be forced by environment variables (an empty one counts as not set):
+
+- ``FMNES_KERNELS``: ``auto`` (the compiled ones where they are built), ``native``, ``agnostic``;
+- ``FMNES_LEVEL``: ``auto`` (the best that the machine has), ``baseline``, ``avx2``, ``avx512``,
+  ``neon``;
+- ``FMNES_NUM_THREADS``, else ``OMP_NUM_THREADS``, else as many as the process may use CPUs.
+"""
+
+import importlib.util
+import os
+
+EXTENSION = "fmnes.kernels._native"
+NOT_BUILT = (
+    "the extension is not built: there was no C++20 compiler, or no Python headers, when fmnes was "
+    "installed (pip install -v says which)"
+)
+
+
+def _choice(variable: str, *choices: str) -> str:
+    """The value of an environment variable; the first choice where it is not set."""
+    value = os.environ.get(variable) or choices[0]
+    if value not in choices:
+        raise ValueError(f"{variable}: expected one of {', '.join(choices)}, got {value!r}")
+    return value
+
+
+def _kernels_in_use() -> tuple[str, str]:
+    """'native' or 'agnostic', and why."""
+    wanted = _choice("FMNES_KERNELS", "auto", "native", "agnostic")
+    if wanted == "agnostic":
+        return "agnostic", "FMNES_KERNELS=agnostic"
+    if importlib.util.find_spec(EXTENSION) is not None:
+        return "native", "FMNES_KERNELS=native" if wanted == "native" else "the extension is built"
+    if wanted == "native":
+        raise ImportError(f"FMNES_KERNELS=native, but {NOT_BUILT}", name=EXTENSION)
+    return "agnostic", NOT_BUILT
+
+
+def _default_num_threads() -> int:
+    for variable in ("FMNES_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(variable)
+        if text:
+            # OpenMP allows one number for each level of nesting: 4,2.
+            number = text.split(",")[0] if variable == "OMP_NUM_THREADS" else text
+            if not number.strip().isdecimal() or int(number) < 1:
+                raise ValueError(f"{variable}: expected a whole number >= 1, got {text!r}")
+            return int(number)
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+in_use, why = _kernels_in_use()
+
+if in_use == "native":
+    from fmnes.kernels import _native
+
+    _level = _choice("FMNES_LEVEL", "auto", "baseline", "avx2", "avx512", "neon")
+    if _level != "auto":
+        if _level not in _native.levels_here():
+            raise ValueError(
+                f"FMNES_LEVEL: expected one that this machine runs "
+                f"({', '.join(_native.levels_here())}), got {_level!r}"
+            )
+        _native.set_level(_level)
+    _native.set_num_threads(_default_num_threads())
