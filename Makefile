@@ -3,11 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
+SANITIZE := .venv-sanitize
+NATIVE := CMakeLists.txt $(wildcard native/*)
 PYTEST := $(BIN)/python -m pytest -n 2 -q
+QUICK := -m "not slow and not arrays and not build"
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-arrays test-lowest test-slow native lint types format bench evidence docs clean
+.PHONY: help demo test test-agnostic test-arrays test-build test-sanitize \
+	test-lowest test-slow native lint types format bench evidence docs clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -17,20 +21,33 @@ demo: $(VENV)/.demo  ## minimise 1000 variables, compare the methods, draw demo.
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev  ## the tests, under 10 minutes on 2 cores
-	$(PYTEST) -m "not slow and not arrays"
+	$(PYTEST) $(QUICK)
+
+test-agnostic: $(VENV)/.dev  ## the tests with the array-agnostic kernels
+	FMNES_KERNELS=agnostic $(PYTEST) $(QUICK)
 
 test-arrays: $(VENV)/.arrays  ## the tests that need PyTorch and JAX
 	$(PYTEST) -m "arrays and not slow" tests
 
+test-build: $(VENV)/.dev  ## build the package with a C++ compiler and without
+	$(PYTEST) -m build tests/native
+
+# Python itself is not compiled for the sanitizers, so that their library has to be loaded before
+# it, and with it the C++ one whose exceptions it watches; Python leaks on purpose when it ends.
+test-sanitize: $(SANITIZE)/.dev  ## the compiled kernels under AddressSanitizer and UBSan
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 FMNES_KERNELS=native \
+	$(SANITIZE)/bin/python -m pytest -n 2 -q $(QUICK) tests/native
+
 test-lowest: $(LOWEST)/.dev  ## the tests with the lowest NumPy we allow
-	$(LOWEST)/bin/python -m pytest -n 2 -q -m "not slow and not arrays" tests
+	$(LOWEST)/bin/python -m pytest -n 2 -q $(QUICK) tests
 
 test-slow: $(VENV)/.dev  ## published budgets at d = 200 and more (an hour)
 	$(PYTEST) -m slow tests
 
 native:  ## build the extension into src/, for the Python named by PYTHON= that has nanobind
 	cmake -S . -B build/native -DPython_EXECUTABLE=$$(command -v $(PYTHON))
-	cmake --build build/native
+	cmake --build build/native --parallel 2
 	cmake --install build/native --prefix src
 
 lint: $(VENV)/.dev  ## ruff: rules and format
@@ -41,8 +58,9 @@ format: $(VENV)/.dev  ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(VENV)/.dev  ## mypy, strict
+types: $(VENV)/.dev  ## mypy, strict; the extension against its stub
 	$(BIN)/mypy
+	MYPYPATH=src $(BIN)/stubtest fmnes.kernels._native
 
 bench: $(VENV)/.dev  ## time per generation beside the peers
 	$(BIN)/python benchmarks/speed.py
@@ -55,7 +73,8 @@ docs: $(VENV)/.docs  ## the documentation, in docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 clean:  ## remove everything that was installed or built here
-	rm -rf $(VENV) $(LOWEST) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis demo.png
+	rm -rf $(VENV) $(LOWEST) $(SANITIZE) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache \
+		.hypothesis demo.png src/fmnes/kernels/_native.*.so
 
 define create_venv
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found: install Python >= 3.11, or say make PYTHON=/path/to/python3" >&2; exit 1; }
@@ -63,14 +82,16 @@ define create_venv
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1) || { rm -rf $(1); echo "make: cannot create a virtual environment: install Python's venv module (Debian: python3-venv)" >&2; exit 1; }
 endef
 
-$(VENV)/.demo: pyproject.toml
+$(VENV)/.demo: pyproject.toml $(NATIVE)
 	$(call create_venv,$(VENV))
 	$(BIN)/python -m pip install -q -e '.[plot,progress]'
+	@$(BIN)/python -c 'import fmnes; fmnes.show_config()'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml
+$(VENV)/.dev: pyproject.toml $(NATIVE)
 	$(call create_venv,$(VENV))
 	$(BIN)/python -m pip install -q -e '.[dev]'
+	@$(BIN)/python -c 'import fmnes; fmnes.show_config()'
 	@touch $@ $(VENV)/.demo
 
 $(VENV)/.arrays: $(VENV)/.dev
@@ -81,7 +102,15 @@ $(VENV)/.docs: $(VENV)/.dev
 	$(BIN)/python -m pip install -q -e '.[docs]'
 	@touch $@
 
-$(LOWEST)/.dev: pyproject.toml
+$(LOWEST)/.dev: pyproject.toml $(NATIVE)
 	$(call create_venv,$(LOWEST))
 	$(LOWEST)/bin/python -m pip install -q -e '.[dev]' 'numpy==2.0.*'
+	@touch $@
+
+SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+$(SANITIZE)/.dev: pyproject.toml $(NATIVE)
+	$(call create_venv,$(SANITIZE))
+	CXXFLAGS="$(SANITIZE_FLAGS) -g -fno-omit-frame-pointer" LDFLAGS="$(SANITIZE_FLAGS)" \
+	$(SANITIZE)/bin/python -m pip install -q --config-settings=install.strip=false -e . \
+		hypothesis mpmath pytest pytest-xdist scipy
 	@touch $@

@@ -54,11 +54,12 @@ def _default_num_threads() -> int:
 
 
 in_use, why = _kernels_in_use()
+_level = _choice("FMNES_LEVEL", "auto", "baseline", "avx2", "avx512", "neon")
+_num_threads = _default_num_threads()
 
 if in_use == "native":
     from fmnes.kernels import _native
 
-    _level = _choice("FMNES_LEVEL", "auto", "baseline", "avx2", "avx512", "neon")
     if _level != "auto":
         if _level not in _native.levels_here():
             raise ValueError(
@@ -66,4 +67,4 @@ if in_use == "native":
                 f"({', '.join(_native.levels_here())}), got {_level!r}"
             )
         _native.set_level(_level)
-    _native.set_num_threads(_default_num_threads())
+    _native.set_num_threads(_num_threads)
