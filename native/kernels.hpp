@@ -11,12 +11,30 @@
 
 #include <cstdint>
 
+#include "cr_fm_nes.hpp"
+
 namespace fmnes {
+
+template <class T>
+struct CrFmNesKernels {
+    // Candidates first to last - 1 into rows of `out`, `stride` numbers apart.
+    void (*ask)(CrFmNes<T>&, T* out, int64_t stride, int64_t first, int64_t last);
+    // One generation; a candidate better than best_so_far is written to `best`.
+    void (*tell)(CrFmNes<T>&, const double* f, double best_so_far, const Converged<T>&);
+    // Whatever follows from a state that was just set.
+    void (*look)(CrFmNes<T>&, const Converged<T>&);
+};
 
 struct Kernels {
     const char* level;
-    // Sum of n numbers: something to dispatch until there are kernels.
-    double (*sum)(const double* x, int64_t n);
+    CrFmNesKernels<double> cr_fm_nes_64;
+    CrFmNesKernels<float> cr_fm_nes_32;
+    // Rows first to last - 1 of the draws of an address, shape (last - first, dim).
+    void (*normals_64)(const Address&, int64_t first, int64_t last, int64_t dim, double* out);
+    void (*normals_32)(const Address&, int64_t first, int64_t last, int64_t dim, float* out);
+    // The four words of each block, shape (blocks, 4), and what `box_muller` makes of them.
+    void (*words)(const Address&, int64_t row, int64_t blocks, uint32_t* out);
+    void (*normals_of_words)(const uint32_t* words, int64_t blocks, double* first, double* second);
 };
 
 }  // namespace fmnes

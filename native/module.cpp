@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bindings.hpp"
 #include "dispatch.hpp"
 #include "threads.hpp"
 
@@ -52,6 +53,8 @@ void set_num_threads(int n) {
 
 NB_MODULE(_native, m) {
     m.doc() = "The compiled kernels of fmnes.";
+    fmnes::bind_cr_fm_nes(m);
+    fmnes::bind_draws(m);
     m.def("compiler", &compiler);
     m.def("level", [] { return std::string(fmnes::kernels().level); });
     m.def("levels", [] { return levels(false); });

@@ -1,0 +1,155 @@
+// Glue: a CR-FM-NES search as a Python object.
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+
+#include "bindings.hpp"
+#include "dispatch.hpp"
+
+namespace fmnes {
+
+using namespace nb::literals;
+
+static const CrFmNesKernels<double>& kernels_of(const CrFmNes<double>&) {
+    return kernels().cr_fm_nes_64;
+}
+static const CrFmNesKernels<float>& kernels_of(const CrFmNes<float>&) {
+    return kernels().cr_fm_nes_32;
+}
+
+// A search, the initial deviations that its convergence is measured by, and a flag that keeps a
+// second Python thread out while the first is at work without the GIL.
+template <class T>
+class Search : public CrFmNes<T> {
+  public:
+    using CrFmNes<T>::CrFmNes;
+
+    class Use {
+      public:
+        explicit Use(Search& s) : busy_(s.busy_) {
+            if (busy_.exchange(true))
+                throw std::runtime_error(
+                    "expected one thread at a time to use an optimizer, got a second one");
+        }
+        ~Use() { busy_ = false; }
+
+      private:
+        std::atomic<bool>& busy_;
+    };
+
+    Array<T> initial{0};
+    Converged<T> converged{nullptr, 0, 0};
+
+  private:
+    std::atomic<bool> busy_ = false;
+};
+
+template <class T>
+static void create(Search<T>* self, int64_t dim, int64_t popsize, bool safe, bool store_draws,
+                   nb::tuple numbers, Input<double, 1> w_hat, Input<double, 2> rates,
+                   uint64_t seed, uint32_t stream, uint64_t generation) {
+    Constants c{.dim = dim, .popsize = popsize, .safe = safe, .store_draws = store_draws};
+    double* const fields[] = {&c.chi_n,  &c.c_sigma,      &c.scale_sigma, &c.c_c,     &c.scale_c,
+                              &c.long_v, &c.largest_step, &c.D_limit,     &c.v_least, &c.v_most};
+    constexpr size_t RATES = sizeof(Rates) / sizeof(double);
+    if (dim < 1 || popsize < 2 || popsize % 2 || numbers.size() != std::size(fields) ||
+        w_hat.size() != static_cast<size_t>(popsize) ||
+        rates.shape(0) != static_cast<size_t>(popsize) + 1 || rates.shape(1) != RATES)
+        throw nb::value_error("expected sizes that go with popsize");
+    for (size_t i = 0; i < std::size(fields); ++i) *fields[i] = nb::cast<double>(numbers[i]);
+    new (self) Search<T>(c, w_hat.data(), reinterpret_cast<const Rates*>(rates.data()),
+                         Address{seed, stream, generation});
+}
+
+template <class T>
+static void set_state(Search<T>& s, Input<T, 1> mean, double sigma, Input<T, 1> D, Input<T, 1> v,
+                      Input<T, 1> p_sigma, Input<T, 1> p_c) {
+    const auto dim = static_cast<size_t>(s.is.dim);
+    const auto take = [dim](const Input<T, 1>& from, T* to) {
+        if (from.size() != dim) throw nb::value_error("expected vectors of length dim");
+        std::copy_n(from.data(), dim, to);
+    };
+    typename Search<T>::Use use(s);
+    take(mean, s.mean), take(D, s.D), take(v, s.v), take(p_sigma, s.p_sigma), take(p_c, s.p_c);
+    s.sigma = sigma;
+    s.drawn = false;
+    kernels_of(s).look(s, s.converged);
+}
+
+// A view of a vector of the state: it changes with the search.
+template <class T>
+static nb::ndarray<nb::numpy, T, nb::ndim<1>> view(nb::handle self, T* data) {
+    const auto& s = nb::cast<const Search<T>&>(self);
+    return {data, {static_cast<size_t>(s.is.dim)}, self};
+}
+
+template <class T>
+static nb::tuple figures(const Search<T>& s) {
+    const Figures& of = s.figures;
+    return nb::make_tuple(of.sigma, of.axis_ratio, of.norm_v, of.phase, of.deviation_least,
+                          of.deviation_most, of.mean_most, of.shrunk);
+}
+
+template <class T>
+static void bind(nb::module_& m, const char* name) {
+    nb::class_<Search<T>>(m, name)
+        .def("__init__", &create<T>, "dim"_a, "popsize"_a, "safe"_a, "store_draws"_a, "numbers"_a,
+             "w_hat"_a, "rates"_a, "seed"_a, "stream"_a, "generation"_a)
+        .def("set_state", &set_state<T>, "mean"_a, "sigma"_a, "D"_a, "v"_a, "p_sigma"_a, "p_c"_a)
+        .def("set_converged",
+             [](Search<T>& s, Input<T, 1> initial, double tolx) {
+                 const size_t size = initial.size();
+                 if (size != 1 && size != static_cast<size_t>(s.is.dim))
+                     throw nb::value_error("initial: expected one number or dim of them");
+                 typename Search<T>::Use use(s);
+                 s.converged = {nullptr, static_cast<double>(initial.data()[0]), tolx};
+                 if (size > 1) {
+                     s.initial.resize(s.groups * GROUP);
+                     std::copy_n(initial.data(), size, +s.initial);
+                     std::fill(s.initial + size, s.initial + s.groups * GROUP, T{0});
+                     s.converged.initial = s.initial;
+                 }
+             }, "initial"_a, "tolx"_a)
+        .def("ask",
+             [](Search<T>& s, Output<T, 2> out, int64_t first) {
+                 const auto rows = static_cast<int64_t>(out.shape(0));
+                 if (first < 0 || first + rows > s.is.popsize ||
+                     out.shape(1) != static_cast<size_t>(s.is.dim))
+                     throw nb::value_error("out: expected shape (rows, dim)");
+                 typename Search<T>::Use use(s);
+                 Unlocked unlocked(s.is.dim * s.is.popsize);
+                 kernels_of(s).ask(s, out.data(), s.is.dim, first, first + rows);
+             }, "out"_a, "first"_a)
+        .def("tell",
+             [](Search<T>& s, Input<double, 1> f, double best_so_far) {
+                 if (f.size() != static_cast<size_t>(s.is.popsize))
+                     throw nb::value_error("f: expected popsize values");
+                 typename Search<T>::Use use(s);
+                 {
+                     Unlocked unlocked(s.is.dim * s.is.popsize);
+                     kernels_of(s).tell(s, f.data(), best_so_far, s.converged);
+                 }
+                 const Survey& of = s.survey;
+                 const Figures& at = s.figures;
+                 return nb::make_tuple(of.nan, of.feasible, of.least, of.most, of.size, of.median,
+                                       of.flat, at.sigma, at.axis_ratio, at.norm_v, at.phase,
+                                       at.deviation_least, at.deviation_most, at.mean_most,
+                                       at.shrunk);
+             }, "f"_a, "best_so_far"_a)
+        .def("figures", &figures<T>)
+        .def_prop_ro("sigma", [](const Search<T>& s) { return s.sigma; })
+        .def_prop_ro("mean", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).mean); })
+        .def_prop_ro("D", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).D); })
+        .def_prop_ro("v", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).v); })
+        .def_prop_ro("p_sigma", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).p_sigma); })
+        .def_prop_ro("p_c", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).p_c); })
+        .def_prop_ro("best", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).best); });
+}
+
+void bind_cr_fm_nes(nb::module_& m) {
+    bind<double>(m, "CRFMNES64");
+    bind<float>(m, "CRFMNES32");
+}
+
+}  // namespace fmnes

@@ -1,0 +1,36 @@
+// What the files of glue share. Only these and module.cpp know Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+namespace fmnes {
+
+namespace nb = nanobind;
+
+template <class T, int N>
+using Input = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <class T, int N>
+using Output = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+
+// Let other Python threads run during calls of some microseconds and more.
+constexpr int64_t WORTH_A_RELEASE = 4096;  // numbers touched
+
+class Unlocked {
+  public:
+    explicit Unlocked(int64_t numbers)
+        : state_(numbers >= WORTH_A_RELEASE ? PyEval_SaveThread() : nullptr) {}
+    ~Unlocked() {
+        if (state_ != nullptr) PyEval_RestoreThread(state_);
+    }
+    Unlocked(const Unlocked&) = delete;
+    Unlocked& operator=(const Unlocked&) = delete;
+
+  private:
+    PyThreadState* state_;
+};
+
+void bind_cr_fm_nes(nb::module_& m);
+void bind_draws(nb::module_& m);
+
+}  // namespace fmnes

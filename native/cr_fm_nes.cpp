@@ -1,0 +1,102 @@
+#include "cr_fm_nes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fmnes {
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+template <class T>
+CrFmNes<T>::CrFmNes(const Constants& constants, const double* by_rank, const Rates* by_feasible,
+                    const Address& address)
+    : is(constants),
+      at(address),
+      half(constants.popsize / 2),
+      groups(ceil_div(constants.dim, GROUP)),
+      blocks(ceil_div(groups, BLOCK)),
+      w_hat(constants.popsize),
+      rates(constants.popsize + 1),
+      mean(groups * GROUP, 0),
+      D(groups * GROUP, 1),
+      v(groups * GROUP, 0),
+      p_sigma(groups * GROUP, 0),
+      p_c(groups * GROUP, 0),
+      z(constants.store_draws ? groups * half * GROUP : 0),
+      along(half),
+      norm2(half),
+      best(groups * GROUP, 0),
+      overlaid(constants.store_draws && half >= SUMS),
+      room(overlaid ? 0 : groups * SUMS * GROUP),
+      sums(overlaid ? z : room),
+      sums_stride((overlaid ? half : SUMS) * GROUP),
+      partial(blocks * std::max<int64_t>(2 * half, 8)),
+      partial_width(std::max<int64_t>(2 * half, 8)),
+      weights(constants.popsize),
+      coefficients(4 * half),
+      order(constants.popsize) {
+    std::copy_n(by_rank, is.popsize, static_cast<double*>(w_hat));
+    std::copy_n(by_feasible, is.popsize + 1, static_cast<Rates*>(rates));
+}
+
+template <class T>
+void rank(CrFmNes<T>& s, const double* f) {
+    constexpr double INF = std::numeric_limits<double>::infinity();
+    const int64_t lambda = s.is.popsize;
+    Survey of{};
+    of.least = INF, of.most = -INF, of.size = 0;
+    of.flat = std::isfinite(f[0]);
+    for (int64_t i = 0; i < lambda; ++i) {
+        s.order[i] = i;
+        of.nan += std::isnan(f[i]);
+        of.flat = of.flat && f[i] == f[0];
+        if (!(f[i] < INF)) continue;
+        ++of.feasible;
+        if (f[i] < of.least) of.least = f[i], of.best = i;
+        of.most = std::max(of.most, f[i]);
+        of.size = std::max(of.size, std::abs(f[i]));
+    }
+    if (of.feasible == 0) of.most = of.size = INF;
+
+    const auto before = [&](int64_t i, int64_t j) {  // a total order: no two candidates are equal
+        const bool good_i = f[i] < INF, good_j = f[j] < INF;
+        if (good_i != good_j) return good_i;
+        const double a = good_i ? f[i] : s.norm2[i % s.half];
+        const double b = good_j ? f[j] : s.norm2[j % s.half];
+        return a != b ? a < b : i < j;
+    };
+    std::sort(+s.order, s.order + lambda, before);
+    const auto value = [&](int64_t k) { return k < of.feasible ? f[s.order[k]] : INF; };
+    const double low = value((lambda - 1) / 2), high = value(lambda / 2);
+    of.median = 2 * (low / 2 + high / 2);  // the mean of two values of 1e308 would overflow
+    s.survey = of;
+}
+
+template <class T>
+void rank_weights(CrFmNes<T>& s, const double* f) {
+    const int64_t lambda = s.is.popsize;
+    const auto same = [&](int64_t i, int64_t j, bool good) {
+        return good ? f[i] == f[j] : s.norm2[i % s.half] == s.norm2[j % s.half];
+    };
+    for (int64_t first = 0; first < lambda;) {
+        const bool good = first < s.survey.feasible;
+        const int64_t end = good ? s.survey.feasible : lambda;
+        int64_t last = first + 1;
+        double total = s.w_hat[first];
+        while (s.is.safe && last < end && same(s.order[first], s.order[last], good))
+            total += s.w_hat[last++];
+        for (int64_t k = first; k < last; ++k)
+            s.weights[s.order[k]] = total / static_cast<double>(last - first);
+        first = last;
+    }
+}
+
+template class CrFmNes<double>;
+template class CrFmNes<float>;
+template void rank(CrFmNes<double>&, const double*);
+template void rank(CrFmNes<float>&, const double*);
+template void rank_weights(CrFmNes<double>&, const double*);
+template void rank_weights(CrFmNes<float>&, const double*);
+
+}  // namespace fmnes

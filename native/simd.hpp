@@ -1,0 +1,256 @@
+// Eight lanes of float64 or uint64, at every instruction level.
+//
+// Each level packs the same eight lanes into the registers it has: one of AVX-512, two of AVX2,
+// four of SSE2 or NEON. Every operation is a single IEEE operation on each lane, and no level
+// contracts a*b + c into a fused one; so all levels give the same bits.
+//
+// This header is compiled once per level, into a namespace of that level's own (FMNES_LEVEL).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC about its own headers
+#endif
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace fmnes::FMNES_LEVEL {
+
+constexpr int LANES = 8;
+
+#if defined(__GNUC__)
+#if defined(__AVX512F__)
+constexpr int WIDTH = 8;  // lanes of one register
+#elif defined(__AVX2__)
+constexpr int WIDTH = 4;
+#else
+constexpr int WIDTH = 2;
+#endif
+typedef double f64w __attribute__((vector_size(8 * WIDTH)));
+typedef uint64_t u64w __attribute__((vector_size(8 * WIDTH)));
+#define FMNES_INLINE inline __attribute__((always_inline))
+#define FMNES_UNROLL _Pragma("GCC unroll 8")
+#else  // a compiler without vector types: eight numbers, and what it makes of the loops
+constexpr int WIDTH = 1;
+typedef double f64w;
+typedef uint64_t u64w;
+#define FMNES_INLINE inline
+#define FMNES_UNROLL
+#endif
+constexpr int PARTS = LANES / WIDTH;
+
+struct f64 {
+    f64w part[PARTS];
+    f64() = default;
+    FMNES_INLINE f64(double x) {
+        FMNES_UNROLL for (int i = 0; i < PARTS; ++i) part[i] = x - f64w{};
+    }
+};
+
+struct u64 {
+    u64w part[PARTS];
+    u64() = default;
+    FMNES_INLINE u64(uint64_t x) {
+        FMNES_UNROLL for (int i = 0; i < PARTS; ++i) part[i] = x - u64w{};
+    }
+};
+
+#define FMNES_BINARY(TYPE, OP)                                                         \
+    FMNES_INLINE TYPE operator OP(TYPE a, TYPE b) {                                    \
+        TYPE c;                                                                        \
+        FMNES_UNROLL for (int i = 0; i < PARTS; ++i) c.part[i] = a.part[i] OP b.part[i]; \
+        return c;                                                                      \
+    }
+FMNES_BINARY(f64, +)
+FMNES_BINARY(f64, -)
+FMNES_BINARY(f64, *)
+FMNES_BINARY(f64, /)
+FMNES_BINARY(u64, +)
+FMNES_BINARY(u64, -)
+FMNES_BINARY(u64, &)
+FMNES_BINARY(u64, |)
+FMNES_BINARY(u64, ^)
+#undef FMNES_BINARY
+
+FMNES_INLINE u64 operator<<(u64 a, int bits) {
+    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) a.part[i] = a.part[i] << bits;
+    return a;
+}
+
+FMNES_INLINE u64 operator>>(u64 a, int bits) {
+    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) a.part[i] = a.part[i] >> bits;
+    return a;
+}
+
+// The same bits read as the other type. (Register by register: compilers keep a copied struct in
+// memory.)
+FMNES_INLINE f64 as_f64(u64 a) {
+    f64 b;
+    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) std::memcpy(&b.part[i], &a.part[i], sizeof(f64w));
+    return b;
+}
+
+FMNES_INLINE u64 as_u64(f64 a) {
+    u64 b;
+    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) std::memcpy(&b.part[i], &a.part[i], sizeof(f64w));
+    return b;
+}
+
+// All bits of a lane set where a < b; none where either is NaN.
+FMNES_INLINE u64 operator<(f64 a, f64 b) {
+    u64 mask;
+    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) {
+#if defined(__GNUC__)
+        mask.part[i] = (u64w)(a.part[i] < b.part[i]);
+#else
+        mask.part[i] = a.part[i] < b.part[i] ? ~uint64_t{0} : 0;
+#endif
+    }
+    return mask;
+}
+
+// All bits of a lane set where its bit number `bit` is.
+FMNES_INLINE u64 spread(u64 a, int bit) {
+    u64 mask = (a >> bit) & u64(1);
+    return u64(0) - mask;
+}
+
+FMNES_INLINE f64 select(u64 mask, f64 yes, f64 no) {
+    return as_f64((as_u64(yes) & mask) | (as_u64(no) & (mask ^ u64(~uint64_t{0}))));
+}
+
+FMNES_INLINE f64 min(f64 a, f64 b) { return select(a < b, a, b); }
+FMNES_INLINE f64 max(f64 a, f64 b) { return select(b < a, a, b); }
+FMNES_INLINE f64 abs(f64 a) { return as_f64(as_u64(a) & u64(~(uint64_t{1} << 63))); }
+
+FMNES_INLINE f64 sqrt(f64 a) {
+    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) {
+#if defined(__AVX512F__)
+        a.part[i] = (f64w)_mm512_sqrt_pd((__m512d)a.part[i]);
+#elif defined(__AVX2__)
+        a.part[i] = (f64w)_mm256_sqrt_pd((__m256d)a.part[i]);
+#elif defined(__GNUC__) && defined(__x86_64__)
+        a.part[i] = (f64w)_mm_sqrt_pd((__m128d)a.part[i]);
+#elif defined(__GNUC__) && defined(__aarch64__)
+        a.part[i] = (f64w)vsqrtq_f64((float64x2_t)a.part[i]);
+#else
+        a.part[i] = std::sqrt(a.part[i]);
+#endif
+    }
+    return a;
+}
+
+// The 64-bit products of the low 32 bits of each lane.
+FMNES_INLINE u64 multiply_low(u64 a, u64 b) {
+    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) {
+#if defined(__AVX512F__)
+        a.part[i] = (u64w)_mm512_mul_epu32((__m512i)a.part[i], (__m512i)b.part[i]);
+#elif defined(__AVX2__)
+        a.part[i] = (u64w)_mm256_mul_epu32((__m256i)a.part[i], (__m256i)b.part[i]);
+#elif defined(__GNUC__) && defined(__x86_64__)
+        a.part[i] = (u64w)_mm_mul_epu32((__m128i)a.part[i], (__m128i)b.part[i]);
+#elif defined(__GNUC__) && defined(__aarch64__)
+        a.part[i] = (u64w)vmull_u32(vmovn_u64((uint64x2_t)a.part[i]),
+                                    vmovn_u64((uint64x2_t)b.part[i]));
+#else
+        a.part[i] = (a.part[i] & 0xffffffffu) * (b.part[i] & 0xffffffffu);
+#endif
+    }
+    return a;
+}
+
+// === Memory: float32 numbers are widened when they are read and rounded when they are written ===
+
+template <class T>
+FMNES_INLINE f64 load(const T* p) {
+    f64 a;
+    if constexpr (sizeof(T) == sizeof(double)) {
+        FMNES_UNROLL for (int i = 0; i < PARTS; ++i)
+            std::memcpy(&a.part[i], p + i * WIDTH, sizeof(f64w));
+    } else {
+#if defined(__AVX512F__)
+        a.part[0] = (f64w)_mm512_cvtps_pd(_mm256_loadu_ps(p));
+#elif defined(__AVX2__)
+        for (int i = 0; i < PARTS; ++i)
+            a.part[i] = (f64w)_mm256_cvtps_pd(_mm_loadu_ps(p + i * WIDTH));
+#else
+        double wide[LANES];
+        for (int i = 0; i < LANES; ++i) wide[i] = p[i];
+        return load(wide);
+#endif
+    }
+    return a;
+}
+
+template <class T>
+FMNES_INLINE void store(T* p, f64 a) {
+    if constexpr (sizeof(T) == sizeof(double)) {
+        FMNES_UNROLL for (int i = 0; i < PARTS; ++i)
+            std::memcpy(p + i * WIDTH, &a.part[i], sizeof(f64w));
+    } else {
+#if defined(__AVX512F__)
+        _mm256_storeu_ps(p, _mm512_cvtpd_ps((__m512d)a.part[0]));
+#elif defined(__AVX2__)
+        for (int i = 0; i < PARTS; ++i)
+            _mm_storeu_ps(p + i * WIDTH, _mm256_cvtpd_ps((__m256d)a.part[i]));
+#else
+        double wide[LANES];
+        store(wide, a);
+        for (int i = 0; i < LANES; ++i) p[i] = static_cast<float>(wide[i]);
+#endif
+    }
+}
+
+FMNES_INLINE u64 load_u64(const uint64_t* p) {
+    u64 a;
+    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) std::memcpy(&a.part[i], p + i * WIDTH, sizeof(u64w));
+    return a;
+}
+
+template <class T>
+FMNES_INLINE void store_first(T* p, f64 a, int count) {
+    T all[LANES];
+    store(all, a);
+    std::memcpy(p, all, count * sizeof(T));
+}
+
+// The nearest numbers of type T.
+template <class T>
+FMNES_INLINE f64 rounded(f64 a) {
+    if constexpr (sizeof(T) == sizeof(double)) return a;
+    T narrow[LANES];
+    store(narrow, a);
+    return load(narrow);
+}
+
+// === From eight lanes to one number, in a fixed order ===
+
+FMNES_INLINE double sum(f64 a) {
+    double x[LANES];
+    store(x, a);
+    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+}
+
+FMNES_INLINE double lowest(f64 a) {
+    double x[LANES];
+    store(x, a);
+    double least = x[0];
+    for (int i = 1; i < LANES; ++i) least = x[i] < least ? x[i] : least;
+    return least;
+}
+
+FMNES_INLINE double highest(f64 a) {
+    double x[LANES];
+    store(x, a);
+    double most = x[0];
+    for (int i = 1; i < LANES; ++i) most = x[i] > most ? x[i] : most;
+    return most;
+}
+
+}  // namespace fmnes::FMNES_LEVEL
