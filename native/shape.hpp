@@ -162,33 +162,22 @@ double move_shape(CrFmNes<T>& s, const Scalars& now, double a, double& length) {
     return exp1(moved.of[0] / d + log1(1 + norm2) / (2 * d));
 }
 
-// The whole of tell. Values of popsize candidates in, everything else moves on by one generation.
+// Everything but the values' survey: the state moves on.
 template <class T>
-void tell(CrFmNes<T>& s, const double* f, double best_so_far, const Converged<T>& converged) {
-    if (!s.drawn) draw_all(s);
-    rank(s, f);
-    if (s.survey.least < best_so_far)
-        ask(s, +s.best, 0, s.survey.best, s.survey.best + 1);
-    s.drawn = false, ++s.at.generation;
-    if (s.survey.flat && s.is.safe) return;  // equal values say nothing
-
+void move(CrFmNes<T>& s, const double* f, const Converged<T>& converged) {
     rank_weights(s, f);
     Scalars now{};
     now.norm_v = std::sqrt(s.norm_v2), now.g = 1 + s.norm_v2, now.r = std::sqrt(now.g);
     now.rates = s.rates + s.survey.feasible;
-    now.total = now.rates->c_1;
+    now.total = now.rates->c_1;  // the other weights sum to 0
     // The phase is known only after the pass over the draws, but it seldom changes: guess that it
     // has not, and take the sums again where it has.
     Coefficients of = weigh(s, s.phase, now);
     Totals<2> sums = sum_draws(s, s.phase, of, false);
-    const int phase = phase_of(s, std::sqrt(sums.of[0]));
-    if (phase != s.phase) {
-        const bool same = (phase == MOVEMENT) == (s.phase == MOVEMENT);
-        s.phase = phase;
-        if (!same) {
-            of = weigh(s, phase, now);
-            sums = sum_draws(s, phase, of, true);
-        }
+    const int guess = s.phase, phase = s.phase = phase_of(s, std::sqrt(sums.of[0]));
+    if ((phase == MOVEMENT) != (guess == MOVEMENT)) {
+        of = weigh(s, phase, now);
+        sums = sum_draws(s, phase, of, true);
     }
 
     const double a = move_mean(s, now, sums.of[1]);
@@ -199,6 +188,16 @@ void tell(CrFmNes<T>& s, const double* f, double best_so_far, const Converged<T>
                                               : now.rates->eta_convergence;
     s.sigma = static_cast<T>(s.sigma * exp1(rate * now.G_sigma / 2));
     finish(s, volume, length, converged);
+}
+
+// The whole of tell: values of popsize candidates in, everything else on by one generation.
+template <class T>
+void tell(CrFmNes<T>& s, const double* f, double best_so_far, const Converged<T>& converged) {
+    if (!s.drawn) draw_all(s);
+    rank(s, f);
+    if (s.survey.least < best_so_far) ask(s, +s.best, 0, s.survey.best, s.survey.best + 1);
+    if (!(s.survey.flat && s.is.safe)) move(s, f, converged);  // equal values say nothing
+    s.drawn = false, ++s.at.generation;
 }
 
 // The figures of a state that was just set.
