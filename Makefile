@@ -58,9 +58,8 @@ format: $(VENV)/.dev  ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(VENV)/.dev  ## mypy, strict; the extension against its stub
+types: $(VENV)/.dev  ## mypy, strict
 	$(BIN)/mypy
-	MYPYPATH=src $(BIN)/stubtest fmnes.kernels._native
 
 bench: $(VENV)/.dev  ## time per generation beside the peers
 	$(BIN)/python benchmarks/speed.py

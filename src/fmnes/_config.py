@@ -26,8 +26,10 @@ def set_num_threads(n: int) -> None:
         number = operator.index(n)
     except TypeError:
         raise TypeError(f"n: expected a whole number of threads, got {n!r}") from None
-    if not 1 <= number <= 1024:
-        raise ValueError(f"n: expected a number of threads from 1 to 1024, got {n!r}")
+    if not 1 <= number <= kernels.MAX_THREADS:
+        raise ValueError(
+            f"n: expected a number of threads from 1 to {kernels.MAX_THREADS}, got {n}"
+        )
     if kernels.in_use == "native":
         _native.set_num_threads(number)
 

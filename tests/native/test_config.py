@@ -1,6 +1,9 @@
 """What says which kernels are in use, and the environment variables that choose them."""
 
+import ast
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import types
@@ -164,9 +167,7 @@ def test_doctor(forced):
     ("successes", "values", "status"),
     [([True, True], [1.0, 1.0], 0), ([True, False], [1.0, 1.0], 1), ([True, True], [1.0, 1.5], 1)],
 )
-def test_doctor_fails_where_a_search_fails_or_levels_differ(
-    monkeypatch, successes, values, status
-):
+def test_doctor_fails_where_a_search_fails_or_levels_differ(monkeypatch, successes, values, status):
     results = [
         types.SimpleNamespace(success=success, x=np.array([x]))
         for success, x in zip(successes, values, strict=True)
@@ -184,3 +185,37 @@ def test_the_command_line_lists_its_commands():
     assert done.returncode == 2
     assert "COMMAND" in done.stderr
     assert python("-m", "fmnes", "--version").stdout == f"fmnes {fmnes.__version__}\n"
+
+
+# --- The stub -------------------------------------------------------------------------------------
+
+
+def stub_of(nodes, prefix=""):
+    """The names of _native.pyi, methods after their class, each with its arguments' names."""
+    names = {}
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            parts = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            names[prefix + node.name] = [part.arg for part in parts]
+        elif isinstance(node, ast.ClassDef):
+            names |= stub_of(node.body, f"{node.name}.")
+    return names
+
+
+def runtime_of(scope, prefix=""):
+    """The same as the extension tells it; properties are left out."""
+    names = {}
+    for name, value in vars(scope).items():
+        if hasattr(value, "__nb_signature__"):  # such as "def f(x: ndarray[dtype=float64]) -> None"
+            inner = re.search(r"\((.*)\)", value.__nb_signature__[0][0].split("->")[0])[1]
+            parts = re.sub(r"\[[^][]*\]", "", re.sub(r"\[[^][]*\]", "", inner)).split(",")
+            parts = [part.split(":")[0].strip() for part in parts]
+            names[prefix + name] = [part for part in parts if part not in ("", "*", "/")]
+        elif isinstance(value, type):
+            names |= runtime_of(value, f"{name}.")
+    return names
+
+
+def test_the_stub_names_what_the_extension_has():
+    stub = pathlib.Path(kernels.__file__).with_name("_native.pyi").read_text()
+    assert stub_of(ast.parse(stub).body) == runtime_of(_native)

@@ -13,6 +13,7 @@ import importlib.util
 import os
 
 EXTENSION = "fmnes.kernels._native"
+MAX_THREADS = 1024
 NOT_BUILT = (
     "the extension is not built: there was no C++20 compiler, or no Python headers, when fmnes was "
     "installed (pip install -v says which)"
@@ -45,12 +46,14 @@ def _default_num_threads() -> int:
         if text:
             # OpenMP allows one number for each level of nesting: 4,2.
             number = text.split(",")[0] if variable == "OMP_NUM_THREADS" else text
-            if not number.strip().isdecimal() or int(number) < 1:
-                raise ValueError(f"{variable}: expected a whole number >= 1, got {text!r}")
+            if not number.strip().isdecimal() or not 1 <= int(number) <= MAX_THREADS:
+                raise ValueError(
+                    f"{variable}: expected a whole number from 1 to {MAX_THREADS}, got {text!r}"
+                )
             return int(number)
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return min(len(os.sched_getaffinity(0)), MAX_THREADS)
+    return min(os.cpu_count() or 1, MAX_THREADS)
 
 
 in_use, why = _kernels_in_use()
