@@ -32,5 +32,6 @@ class Unlocked {
 
 void bind_cr_fm_nes(nb::module_& m);
 void bind_draws(nb::module_& m);
+void bind_problems(nb::module_& m);
 
 }  // namespace fmnes

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "cr_fm_nes.hpp"
+#include "matrix.hpp"
 
 namespace fmnes {
 
@@ -25,6 +26,18 @@ struct CrFmNesKernels {
     void (*look)(CrFmNes<T>&, const Converged<T>&);
 };
 
+// The values of rows x; `partial` has room for a number for each piece of each row.
+template <class T>
+using PlainProblem = void(const Matrix<T>& x, double* partial, double* out);
+
+template <class T>
+struct ProblemKernels {
+    void (*weighted_sphere)(const Matrix<T>& x, const double* scale, double* partial, double* out);
+    void (*two_scales)(const Matrix<T>& x, const double* u, double along, double across,
+                       const double* scale, double* partial, double* a, double* out);
+    PlainProblem<T>*rosenbrock, *rastrigin, *halfspaces;
+};
+
 struct Kernels {
     const char* level;
     CrFmNesKernels<double> cr_fm_nes_64;
@@ -35,6 +48,8 @@ struct Kernels {
     // The four words of each block, shape (blocks, 4), and what `box_muller` makes of them.
     void (*words)(const Address&, int64_t row, int64_t blocks, uint32_t* out);
     void (*normals_of_words)(const uint32_t* words, int64_t blocks, double* first, double* second);
+    ProblemKernels<double> problems_64;
+    ProblemKernels<float> problems_32;
 };
 
 }  // namespace fmnes

@@ -2,6 +2,7 @@
 
 #include "kernels.hpp"
 #include "normals.hpp"
+#include "problems.hpp"
 #include "shape.hpp"
 
 #define FMNES_TEXT_(name) #name
@@ -18,6 +19,10 @@ const Kernels kernels = {
     .normals_32 = normals<float>,
     .words = words,
     .normals_of_words = normals_of_words,
+    .problems_64 = {weighted_sphere<double>, two_scales<double>, rosenbrock<double>,
+                    rastrigin<double>, halfspaces<double>},
+    .problems_32 = {weighted_sphere<float>, two_scales<float>, rosenbrock<float>, rastrigin<float>,
+                    halfspaces<float>},
 };
 
 }  // namespace fmnes::FMNES_LEVEL

@@ -1,0 +1,86 @@
+// Glue: the test problems.
+
+#include <vector>
+
+#include "bindings.hpp"
+#include "dispatch.hpp"
+
+namespace fmnes {
+
+using namespace nb::literals;
+
+static const ProblemKernels<double>& kernels_of(const Input<double, 2>&) {
+    return kernels().problems_64;
+}
+static const ProblemKernels<float>& kernels_of(const Input<float, 2>&) {
+    return kernels().problems_32;
+}
+
+// What every problem is given: the rows, room for the sums of their pieces, room for the values.
+template <class T>
+struct Task {
+    Matrix<T> x;
+    std::vector<double> partial;
+    double* out;
+
+    Task(const Input<T, 2>& rows, const Output<double, 1>& values)
+        : x{rows.data(), static_cast<int64_t>(rows.shape(0)), static_cast<int64_t>(rows.shape(1))},
+          partial(static_cast<size_t>(x.rows * (x.dim / PIECE + 1))),
+          out(values.data()) {
+        if (values.size() != rows.shape(0))
+            throw nb::value_error("out: expected one number for each row of x");
+    }
+
+    int64_t numbers() const { return x.rows * x.dim; }
+
+    const double* vector(const Input<double, 1>& of) const {
+        if (static_cast<int64_t>(of.size()) != x.dim)
+            throw nb::value_error("expected vectors as long as the rows of x");
+        return of.data();
+    }
+};
+
+// A problem without constants.
+template <class T>
+static void bind_plain(nb::module_& m, const char* name,
+                       PlainProblem<T>* ProblemKernels<T>::*problem) {
+    m.def(name,
+          [problem](Input<T, 2> x, Output<double, 1> out) {
+              Task<T> of(x, out);
+              Unlocked unlocked(of.numbers());
+              (kernels_of(x).*problem)(of.x, of.partial.data(), of.out);
+          }, "x"_a.noconvert(), "out"_a.noconvert());
+}
+
+template <class T>
+static void bind(nb::module_& m) {
+    const auto x = "x"_a.noconvert(), out = "out"_a.noconvert();
+    const auto u = "u"_a.noconvert(), scale = "scale"_a.noconvert();
+    m.def("weighted_sphere",
+          [](Input<T, 2> x, Input<double, 1> scale, Output<double, 1> out) {
+              Task<T> of(x, out);
+              const double* s = of.vector(scale);
+              Unlocked unlocked(of.numbers());
+              kernels_of(x).weighted_sphere(of.x, s, of.partial.data(), of.out);
+          }, x, scale, out);
+    m.def("two_scales",
+          [](Input<T, 2> x, Input<double, 1> u, double along, double across,
+             Input<double, 1> scale, Output<double, 1> out) {
+              Task<T> of(x, out);
+              const double *s = of.vector(scale), *axis = of.vector(u);
+              std::vector<double> a(x.shape(0));
+              Unlocked unlocked(of.numbers());
+              kernels_of(x).two_scales(of.x, axis, along, across, s, of.partial.data(), a.data(),
+                                       of.out);
+          }, x, u, "along"_a, "across"_a, scale, out);
+    bind_plain(m, "rosenbrock", &ProblemKernels<T>::rosenbrock);
+    bind_plain(m, "rastrigin", &ProblemKernels<T>::rastrigin);
+    bind_plain(m, "halfspaces", &ProblemKernels<T>::halfspaces);
+}
+
+void bind_problems(nb::module_& m) {
+    bind<double>(m);
+    bind<float>(m);
+}
+
+}  // namespace fmnes

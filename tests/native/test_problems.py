@@ -1,0 +1,301 @@
+"""The compiled test problems: the values of the NumPy ones, and exact ones where those round."""
+
+import functools
+import itertools
+import math
+import pickle
+import subprocess
+import sys
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from fmnes import problems
+from fmnes.kernels import _native
+from fmnes.problems import PROBLEMS
+
+COMPILED = [name for name in PROBLEMS if name != "twoaxes"]
+DTYPES = [np.float64, np.float32]
+# One number, less than eight lanes, all of them, some more; one piece of a row and several.
+DIMS = [1, 2, 7, 8, 9, 16, 23, 100, 4096, 4097, 10_000]
+
+
+@pytest.fixture(autouse=True)
+def level_and_threads():
+    """What a test sets is gone after it."""
+    level, threads = _native.level(), _native.num_threads()
+    yield
+    _native.set_level(level)
+    _native.set_num_threads(threads)
+
+
+@functools.cache
+def problem(name, dim):
+    return PROBLEMS[name](dim)
+
+
+def plain(name, x):
+    """What NumPy says."""
+    return problem(name, x.shape[-1]).function(np.asarray(x, dtype=np.float64))
+
+
+def rows(n, dim, dtype=np.float64, seed=0):
+    """Candidates of many sizes; every other one is feasible where negative numbers are not."""
+    rng = np.random.default_rng([n, dim, seed])
+    x = rng.normal(scale=3.0, size=(n, dim)) * 10.0 ** rng.integers(-8, 4, size=(n, 1))
+    x[::2] = np.abs(x[::2])
+    return x.astype(dtype)
+
+
+# --- Against NumPy --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("name", COMPILED)
+def test_values_are_those_of_numpy(name, dim, dtype):
+    x = rows(6, dim, dtype)
+    values = problem(name, dim)(x)
+    assert values.dtype == np.float64
+    np.testing.assert_allclose(values, plain(name, x), rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@given(data=st.data())
+def test_random_shapes(name, data):
+    n, dim = data.draw(st.integers(0, 20)), data.draw(st.integers(1, 300))
+    dtype = data.draw(st.sampled_from(DTYPES))
+    x = rows(n, dim, dtype, seed=data.draw(st.integers(0, 1000)))
+    values = problem(name, dim)(x)
+    assert values.shape == (n,)
+    np.testing.assert_allclose(values, plain(name, x), rtol=1e-13, atol=0)
+    for i in range(min(n, 3)):  # alone as in a population, to the bit
+        assert problem(name, dim)(x[i]) == values[i]
+
+
+@given(
+    x=hnp.arrays(
+        np.float64,
+        hnp.array_shapes(min_dims=2, max_dims=2, max_side=20),
+        elements=st.floats(-1e70, 1e70),
+    )
+)
+@pytest.mark.parametrize("name", ["sphere", "rosenbrock", "rastrigin", "halfspaces"])
+def test_random_numbers(name, x):
+    values = problem(name, x.shape[1])(x)
+    with np.errstate(all="ignore"):  # squares below the smallest number, sines of huge ones
+        expected = plain(name, x)
+    if name == "rastrigin":  # NumPy's pi*x has lost its sine from about 1e8 on
+        assert np.all(np.abs(values - expected) <= 20 * x.shape[1] + 1e-13 * expected)
+    else:
+        np.testing.assert_allclose(values, expected, rtol=1e-13, atol=1e-300)
+
+
+# --- Against exact sums ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [1, 3, 20])
+@pytest.mark.parametrize("scale", [1e-9, 0.1, 3.0, 1e5])
+def test_rastrigin_to_the_last_digits(scale, dim):
+    """In 50 digits: each value within 4 units in the last place, near the minimum as elsewhere."""
+    x = np.random.default_rng(dim).normal(scale=scale, size=(20, dim))
+    x[0] = np.round(x[0]) + 1e-9  # near other integers
+    x[1] = np.round(x[1]) + 0.5
+    values = problem("rastrigin", dim)(x)
+    with mpmath.workdps(50):
+        for row, value in zip(x.tolist(), values.tolist(), strict=True):
+            exact = mpmath.fsum(mpmath.mpf(t) ** 2 + 20 * mpmath.sinpi(t) ** 2 for t in row)
+            assert abs(value - exact) <= 4 * np.spacing(float(exact))
+
+
+def test_rastrigin_of_huge_numbers():
+    x = np.array([2.0**51 + 0.5, 2.0**52 - 0.5, 2.0**52 + 1, -(2.0**53) - 2, 1e300])
+    sines = np.array([1, 1, 0, 0, 0])
+    x = x[:, None]
+    with np.errstate(over="ignore"):
+        expected = x[:, 0] ** 2 + 20 * sines
+    np.testing.assert_array_equal(problem("rastrigin", 1)(x), expected)
+
+
+EXACT = {
+    "sphere": lambda x: [t * t for t in x],
+    "ellipsoid": lambda x: [(t * 1000 ** mpmath.fdiv(i, len(x) - 1)) ** 2 for i, t in enumerate(x)],
+    "ktablet": lambda x: [(t if i < len(x) // 4 else 100 * t) ** 2 for i, t in enumerate(x)],
+    "halfspaces": lambda x: [t * t for t in x],
+    "rosenbrock": lambda x: [
+        100 * (b - a * a) ** 2 + (a - 1) ** 2 for a, b in itertools.pairwise(x)
+    ],
+}
+
+
+@pytest.mark.parametrize("dim", [2, 9, 40])
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_sums(name, dim):
+    x = np.abs(np.random.default_rng(dim).normal(size=(10, dim)))
+    with mpmath.workdps(50):
+        exact = [float(mpmath.fsum(EXACT[name](list(map(mpmath.mpf, row))))) for row in x.tolist()]
+    # Rosenbrock's b - a^2 may cancel: then what is lost is small beside the other terms.
+    np.testing.assert_allclose(problem(name, dim)(x), exact, rtol=2e-14, atol=0)
+
+
+def test_long_sums_stay_exact():
+    x = np.random.default_rng(5).normal(size=(2, 300_000))
+    exact = [math.fsum(row * row) for row in x]
+    np.testing.assert_allclose(problem("sphere", 300_000)(x), exact, rtol=1e-14)
+
+
+# --- Numbers that are none ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, -0.0, 1e-300])
+@pytest.mark.parametrize("at", [0, 7, 12, 5000])
+@pytest.mark.parametrize("name", COMPILED)
+def test_numbers_that_are_none(name, at, odd, dtype):
+    """They count in their own row only, and there as NumPy has it."""
+    x = np.abs(rows(5, 5001, dtype)) + dtype(0.1)
+    x[3, at] = odd
+    values = problem(name, 5001)(x)
+    with np.errstate(all="ignore"):
+        expected = plain(name, x)
+    if name in ("cigar", "discus"):  # inf - inf in both, but not for every u of BLAS's products
+        assert math.isfinite(values[3]) == math.isfinite(expected[3])
+        values[3] = expected[3] = 0.0
+    np.testing.assert_allclose(values, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("at", range(20))
+def test_one_negative_coordinate_is_infeasible(at):
+    x = np.ones((3, 20))
+    x[1, at] = -1e-320
+    np.testing.assert_array_equal(problem("halfspaces", 20)(x), [20.0, math.inf, 20.0])
+
+
+# --- How the rows may lie -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_rows_of_any_layout(name):
+    x = rows(6, 24)
+    values = problem(name, 12)
+    for y in (x[:, ::2], x[::2, 12:], np.asfortranarray(x[:, :12]), x[::-1, :12]):
+        np.testing.assert_allclose(values(y), values(y.copy(order="C")), rtol=1e-13)
+    swapped = x[:, :12].astype(x.dtype.newbyteorder())
+    np.testing.assert_array_equal(values(swapped), values(x[:, :12].copy()))
+    shifted = np.zeros(8 * 72 + 1, dtype=np.uint8)[1:].view(np.float64).reshape(6, 12)
+    shifted[...] = x[:, :12]
+    np.testing.assert_allclose(values(shifted), values(x[:, :12].copy()), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", COMPILED)
+def test_rows_are_only_read(name, dtype):
+    x = rows(4, 30, dtype)
+    kept = x.copy()
+    x.flags.writeable = False
+    problem(name, 30)(x)
+    np.testing.assert_array_equal(x, kept)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_other_types_are_converted(name):
+    x = np.arange(1, 7).reshape(2, 3)
+    expected = problem(name, 3)(x.astype(np.float64))
+    for y in (x, x.tolist(), x.astype(np.float16)):
+        np.testing.assert_array_equal(problem(name, 3)(y), expected)
+
+
+def test_the_extension_refuses_what_it_would_have_to_copy():
+    x, out = np.ones((2, 3)), np.zeros(2)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        _native.rosenbrock(x[:, ::2], out)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        _native.rosenbrock(x, out.astype(np.float32))
+    with pytest.raises(ValueError, match=r"^out: expected one number for each row of x$"):
+        _native.rosenbrock(x, np.zeros(3))
+    with pytest.raises(ValueError, match=r"^expected vectors as long as the rows of x$"):
+        _native.weighted_sphere(x, np.ones(2), out)
+
+
+# --- The same bits whatever the machine -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dim", [1, 30, 5000])
+@pytest.mark.parametrize("name", COMPILED)
+def test_every_level_gives_the_same_bits(name, dim, dtype):
+    x = rows(4, dim, dtype)
+    values = []
+    for level in _native.levels_here():
+        _native.set_level(level)
+        values.append(problem(name, dim)(x).tobytes())
+    assert len(set(values)) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 2_000_003), (300, 5001), (4001, 200)])
+@pytest.mark.parametrize("name", COMPILED)
+def test_threads_change_no_bit(name, shape):
+    x = rows(*shape)
+    values = []
+    for threads in (1, 2, 5):
+        _native.set_num_threads(threads)
+        values.append(problem(name, shape[1])(x))
+    np.testing.assert_array_equal(values[0], values[1])
+    np.testing.assert_array_equal(values[0], values[2])
+
+
+# --- Which of the two is used ---------------------------------------------------------------------
+
+
+def test_every_numpy_function_but_the_rotated_one_has_a_twin():
+    functions = {
+        getattr(problem(name, 3).function, "func", problem(name, 3).function) for name in PROBLEMS
+    }
+    assert functions - set(problems._COMPILED) == {problems._rotated_sphere}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_the_twin_is_called_for_rows_in_c_order(name, monkeypatch):
+    function = problem(name, 4).function
+    function = getattr(function, "func", function)
+    twin, calls = problems._COMPILED[function], []
+
+    def counted(**arguments):
+        calls.append(arguments["x"])
+        twin(**arguments)
+
+    monkeypatch.setitem(problems._COMPILED, function, counted)
+    for dtype in DTYPES:
+        x = rows(3, 4, dtype)
+        problem(name, 4)(x)
+        problem(name, 4)(x[1])
+        assert [np.shares_memory(x, row) for row in calls[-2:]] == [True, True]  # no copy
+    assert len(calls) == 4
+    problem(name, 4)(rows(3, 8)[:, ::2])
+    assert len(calls) == 4
+
+
+def test_a_pickled_problem_works_without_the_extension():
+    x = np.array([[0.5, 1.0, 2.0]])
+    text = pickle.dumps([problem(name, 3) for name in PROBLEMS]).hex()
+    code = (
+        "import pickle, sys, numpy as np, fmnes\n"
+        f"problems = pickle.loads(bytes.fromhex('{text}'))\n"
+        "x = np.array([[0.5, 1.0, 2.0]])\n"
+        "print(fmnes.config()['kernels'], *[float(p(x)[0]).hex() for p in problems])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"FMNES_KERNELS": "agnostic", "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kernels, *values = done.stdout.split()
+    assert kernels == "agnostic"
+    expected = [problem(name, 3)(x)[0] for name in PROBLEMS]
+    np.testing.assert_allclose([float.fromhex(value) for value in values], expected, rtol=1e-14)
