@@ -1,16 +1,23 @@
-"""Normal draws addressed by (seed, stream, generation, pair, coordinate).
+"""Normal draws addressed by (seed, stream, generation, row, coordinate).
 
 A draw is a pure function of its address: it does not depend on who asked first, on the number of
 workers or on what was drawn before. So any machine rebuilds any candidate from a few numbers, and
 a checkpoint holds no generator state beyond the seed and a counter.
+
+The compiled kernels and the NumPy ones (fmnes._draws) give the same bits.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Streams keep apart what must not share draws: the populations of run k of a restart schedule use
-# stream 2k, the one draw that its initial v comes from uses stream 2k + 1.
-_WORDS_A_BLOCK = 4  # words that NumPy's Philox 4x64 makes for one value of its counter
+from fmnes import _draws, kernels
+
+if kernels.in_use == "native":
+    from fmnes.kernels import _native
+
+# What there is room for in the generator's counter: four words of 32 bits, which are the number of
+# two coordinates, the row, the generation's low bits, and the stream with its high ones.
+STREAM_BITS, GENERATION_BITS, ROW_BITS, DIM_BITS = 20, 44, 32, 33
 
 
 def draw_seed(rng: "int | np.random.Generator | None") -> int:
@@ -24,36 +31,39 @@ def draw_seed(rng: "int | np.random.Generator | None") -> int:
     return int(generator.integers(2**64, dtype=np.uint64))
 
 
+# Streams keep apart what must not share draws: the populations of run k of a restart schedule use
+# stream 2k, the one draw that its initial v comes from uses stream 2k + 1.
+
+
 def population_stream(run: int) -> int:
     """The stream of the populations of run number ``run`` of a restart schedule."""
-    return 2 * run
+    return 2 * _fitting("run", run, STREAM_BITS - 1)
 
 
 def initial_stream(run: int) -> int:
     """The stream of the draw that starts run number ``run`` of a restart schedule."""
-    return 2 * run + 1
+    return 2 * _fitting("run", run, STREAM_BITS - 1) + 1
 
 
 def normals(
     seed: int, stream: int, generation: int, first: int, last: int, dim: int
 ) -> NDArray[np.float64]:
     """Rows ``first`` to ``last - 1`` of a generation's standard normal draws, shape (rows, dim)."""
-    blocks = -(-dim // _WORDS_A_BLOCK)  # of one row
-    counter = np.array([first * blocks, 0, generation, 0], dtype=np.uint64)
-    key = np.array([seed, stream], dtype=np.uint64)
-    words = np.random.Philox(counter=counter, key=key).random_raw(
-        (last - first) * blocks * _WORDS_A_BLOCK
-    )
-    return _box_muller(words).reshape(last - first, -1)[:, :dim]
-
-
-def _box_muller(words: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Two normals from each two words; words 2k and 2k + 1 give normals 2k and 2k + 1."""
-    top = words >> np.uint64(11)  # 53 bits, all that a float64 holds
-    uniform = top.astype(np.float64) * 2.0**-53
-    radius = np.sqrt(-2 * np.log(uniform[0::2] + 2.0**-53))  # of a uniform in (0, 1]
-    angle = (2 * np.pi) * uniform[1::2]
-    out = np.empty_like(uniform)
-    np.multiply(radius, np.cos(angle), out=out[0::2])
-    np.multiply(radius, np.sin(angle), out=out[1::2])
+    _fitting("stream", stream, STREAM_BITS)
+    _fitting("generation", generation, GENERATION_BITS)
+    _fitting("first", first, ROW_BITS)
+    _fitting("last", last, ROW_BITS)
+    _fitting("dim", dim, DIM_BITS)
+    out = np.empty((last - first, dim))
+    if kernels.in_use == "native":
+        _native.normals(seed, stream, generation, first, out)
+    else:
+        _draws.normals(seed, stream, generation, first, out)
     return out
+
+
+def _fitting(name: str, value: int, bits: int) -> int:
+    """The value, if it has no more than so many bits: beyond, draws would come a second time."""
+    if not 0 <= value < 1 << bits:
+        raise OverflowError(f"{name}: expected a number from 0 to 2^{bits} - 1, got {value}")
+    return value
