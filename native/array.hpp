@@ -23,12 +23,6 @@ class Array {
     Array(const Array&) = delete;
     Array& operator=(const Array&) = delete;
 
-    void resize(int64_t count) {  // what it held is lost
-        Array other(count);
-        X* old = data_;
-        data_ = other.data_, other.data_ = old;
-    }
-
     operator X*() const { return data_; }
 
   private:

@@ -18,8 +18,8 @@ static const CrFmNesKernels<float>& kernels_of(const CrFmNes<float>&) {
     return kernels().cr_fm_nes_32;
 }
 
-// A search, the initial deviations that its convergence is measured by, and a flag that keeps a
-// second Python thread out while the first is at work without the GIL.
+// A search, and a flag that keeps a second Python thread out while the first is at work without the
+// GIL.
 template <class T>
 class Search : public CrFmNes<T> {
   public:
@@ -37,9 +37,6 @@ class Search : public CrFmNes<T> {
       private:
         std::atomic<bool>& busy_;
     };
-
-    Array<T> initial{0};
-    Converged<T> converged{nullptr, 0, 0};
 
   private:
     std::atomic<bool> busy_ = false;
@@ -74,7 +71,7 @@ static void set_state(Search<T>& s, Input<T, 1> mean, double sigma, Input<T, 1> 
     take(mean, s.mean), take(D, s.D), take(v, s.v), take(p_sigma, s.p_sigma), take(p_c, s.p_c);
     s.sigma = sigma;
     s.drawn = false;
-    kernels_of(s).look(s, s.converged);
+    kernels_of(s).look(s);
 }
 
 // A view of a vector of the state: it changes with the search.
@@ -85,13 +82,6 @@ static nb::ndarray<nb::numpy, T, nb::ndim<1>> view(nb::handle self, T* data) {
 }
 
 template <class T>
-static nb::tuple figures(const Search<T>& s) {
-    const Figures& of = s.figures;
-    return nb::make_tuple(of.sigma, of.axis_ratio, of.norm_v, of.phase, of.deviation_least,
-                          of.deviation_most, of.mean_most, of.shrunk);
-}
-
-template <class T>
 static void bind(nb::module_& m, const char* name) {
     nb::class_<Search<T>>(m, name)
         .def("__init__", &create<T>, "dim"_a, "popsize"_a, "safe"_a, "store_draws"_a, "numbers"_a,
@@ -99,17 +89,11 @@ static void bind(nb::module_& m, const char* name) {
         .def("set_state", &set_state<T>, "mean"_a, "sigma"_a, "D"_a, "v"_a, "p_sigma"_a, "p_c"_a)
         .def("set_converged",
              [](Search<T>& s, Input<T, 1> initial, double tolx) {
-                 const size_t size = initial.size();
-                 if (size != 1 && size != static_cast<size_t>(s.is.dim))
-                     throw nb::value_error("initial: expected one number or dim of them");
+                 if (initial.size() != static_cast<size_t>(s.is.dim))
+                     throw nb::value_error("initial: expected a vector of length dim");
                  typename Search<T>::Use use(s);
-                 s.converged = {nullptr, static_cast<double>(initial.data()[0]), tolx};
-                 if (size > 1) {
-                     s.initial.resize(s.groups * GROUP);
-                     std::copy_n(initial.data(), size, +s.initial);
-                     std::fill(s.initial + size, s.initial + s.groups * GROUP, T{0});
-                     s.converged.initial = s.initial;
-                 }
+                 std::copy_n(initial.data(), initial.size(), +s.initial);
+                 s.tolx = tolx;
              }, "initial"_a, "tolx"_a)
         .def("ask",
              [](Search<T>& s, Output<T, 2> out, int64_t first) {
@@ -128,7 +112,7 @@ static void bind(nb::module_& m, const char* name) {
                  typename Search<T>::Use use(s);
                  {
                      Unlocked unlocked(s.is.dim * s.is.popsize);
-                     kernels_of(s).tell(s, f.data(), best_so_far, s.converged);
+                     kernels_of(s).tell(s, f.data(), best_so_far);
                  }
                  const Survey& of = s.survey;
                  const Figures& at = s.figures;
@@ -137,13 +121,13 @@ static void bind(nb::module_& m, const char* name) {
                                        at.deviation_least, at.deviation_most, at.mean_most,
                                        at.shrunk);
              }, "f"_a, "best_so_far"_a)
-        .def("figures", &figures<T>)
         .def_prop_ro("sigma", [](const Search<T>& s) { return s.sigma; })
         .def_prop_ro("mean", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).mean); })
         .def_prop_ro("D", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).D); })
         .def_prop_ro("v", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).v); })
         .def_prop_ro("p_sigma", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).p_sigma); })
         .def_prop_ro("p_c", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).p_c); })
+        .def_prop_ro("initial", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).initial); })
         .def_prop_ro("best", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).best); });
 }
 

@@ -23,6 +23,7 @@ CrFmNes<T>::CrFmNes(const Constants& constants, const double* by_rank, const Rat
       v(groups * GROUP, 0),
       p_sigma(groups * GROUP, 0),
       p_c(groups * GROUP, 0),
+      initial(groups * GROUP, 0),
       z(constants.store_draws ? groups * half * GROUP : 0),
       along(half),
       norm2(half),

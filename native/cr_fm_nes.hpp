@@ -49,14 +49,6 @@ struct Figures {
     bool shrunk;
 };
 
-// Each deviation counts as converged below the larger of tolx times its initial value and the
-// resolution of the mean. Without a vector every coordinate has the same initial value.
-template <class T>
-struct Converged {
-    const T* initial;  // padded, or null
-    double same, tolx;
-};
-
 template <class T>
 class CrFmNes {
   public:
@@ -75,6 +67,11 @@ class CrFmNes {
     Array<T> mean, D, v, p_sigma, p_c;
     double norm_v2 = 0, largest_v2 = 0;  // |v|^2 and the largest v_j^2
     int phase = 3;
+
+    // A deviation counts as converged below the larger of tolx times its initial value and the
+    // resolution of the mean.
+    Array<T> initial;
+    double tolx = 0;
 
     // === The generation ===
     bool drawn = false;

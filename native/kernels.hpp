@@ -21,9 +21,9 @@ struct CrFmNesKernels {
     // Candidates first to last - 1 into rows of `out`, `stride` numbers apart.
     void (*ask)(CrFmNes<T>&, T* out, int64_t stride, int64_t first, int64_t last);
     // One generation; a candidate better than best_so_far is written to `best`.
-    void (*tell)(CrFmNes<T>&, const double* f, double best_so_far, const Converged<T>&);
+    void (*tell)(CrFmNes<T>&, const double* f, double best_so_far);
     // Whatever follows from a state that was just set.
-    void (*look)(CrFmNes<T>&, const Converged<T>&);
+    void (*look)(CrFmNes<T>&);
 };
 
 // The values of rows x; `partial` has room for a number for each piece of each row.
@@ -38,6 +38,15 @@ struct ProblemKernels {
     PlainProblem<T>*rosenbrock, *rastrigin, *halfspaces;
 };
 
+// What the linear-time methods do with draws z; see primitives.hpp.
+template <class T>
+struct PrimitiveKernels {
+    void (*row_products)(const Matrix<T>& z, const T* vbar, double* partial, T* a, T* norm2);
+    void (*candidates)(const Matrix<T>& z, const T* mean, const T* scale, const T* c,
+                       const T* vbar, bool mirrored, T* out);
+    void (*moments)(const Matrix<T>& z, const T* const (&w)[SUMS], T* const (&sums)[SUMS]);
+};
+
 struct Kernels {
     const char* level;
     CrFmNesKernels<double> cr_fm_nes_64;
@@ -50,6 +59,8 @@ struct Kernels {
     void (*normals_of_words)(const uint32_t* words, int64_t blocks, double* first, double* second);
     ProblemKernels<double> problems_64;
     ProblemKernels<float> problems_32;
+    PrimitiveKernels<double> primitives_64;
+    PrimitiveKernels<float> primitives_32;
 };
 
 }  // namespace fmnes

@@ -102,10 +102,10 @@ Totals<2> step(CrFmNes<T>& s, double fraction) {
 
 // D over `volume` and v times `length`, written back if either is not 1; and the figures.
 template <class T>
-void finish(CrFmNes<T>& s, double volume, double length, const Converged<T>& converged) {
+void finish(CrFmNes<T>& s, double volume, double length) {
     const bool write = volume != 1 || length != 1;
-    const f64 inverse(1 / volume), factor(length), sigma(s.sigma), same(converged.same);
-    const f64 tolx(converged.tolx), eps(std::numeric_limits<T>::epsilon());
+    const f64 inverse(1 / volume), factor(length), sigma(s.sigma);
+    const f64 tolx(s.tolx), eps(std::numeric_limits<T>::epsilon());
     const f64 low(-std::numeric_limits<double>::infinity());
     const auto of = sweep<2, 7>(s, [&](int64_t j, auto live, f64* acc) {
         f64 D = load(s.D + j), v = load(s.v + j);
@@ -114,8 +114,7 @@ void finish(CrFmNes<T>& s, double volume, double length, const Converged<T>& con
             store(s.D + j, D), store(s.v + j, v);
         }
         const f64 deviation = sigma * D * sqrt(f64(1) + v * v), m = abs(load(s.mean + j));
-        const f64 initial = converged.initial ? load(converged.initial + j) : same;
-        const f64 resolved = max(tolx * initial, eps * m);
+        const f64 resolved = max(tolx * load(s.initial + j), eps * m);
         acc[0] = acc[0] + (m - m) + (deviation - deviation);  // 0, or NaN if either is not finite
         acc[1] = acc[1] + v * v;
         acc[2] = max(acc[2], v * v);
@@ -164,7 +163,7 @@ double move_shape(CrFmNes<T>& s, const Scalars& now, double a, double& length) {
 
 // Everything but the values' survey: the state moves on.
 template <class T>
-void move(CrFmNes<T>& s, const double* f, const Converged<T>& converged) {
+void move(CrFmNes<T>& s, const double* f) {
     rank_weights(s, f);
     Scalars now{};
     now.norm_v = std::sqrt(s.norm_v2), now.g = 1 + s.norm_v2, now.r = std::sqrt(now.g);
@@ -187,28 +186,28 @@ void move(CrFmNes<T>& s, const double* f, const Converged<T>& converged) {
                         : phase == STAGNATION ? now.rates->eta_stagnation
                                               : now.rates->eta_convergence;
     s.sigma = static_cast<T>(s.sigma * exp1(rate * now.G_sigma / 2));
-    finish(s, volume, length, converged);
+    finish(s, volume, length);
 }
 
 // The whole of tell: values of popsize candidates in, everything else on by one generation.
 template <class T>
-void tell(CrFmNes<T>& s, const double* f, double best_so_far, const Converged<T>& converged) {
+void tell(CrFmNes<T>& s, const double* f, double best_so_far) {
     if (!s.drawn) draw_all(s);
     rank(s, f);
     if (s.survey.least < best_so_far) ask(s, +s.best, 0, s.survey.best, s.survey.best + 1);
-    if (!(s.survey.flat && s.is.safe)) move(s, f, converged);  // equal values say nothing
+    if (!(s.survey.flat && s.is.safe)) move(s, f);  // equal values say nothing
     s.drawn = false, ++s.at.generation;
 }
 
 // The figures of a state that was just set.
 template <class T>
-void look(CrFmNes<T>& s, const Converged<T>& converged) {
+void look(CrFmNes<T>& s) {
     const auto of = sweep<1, 0>(s, [&](int64_t j, auto, f64* acc) {
         const f64 p = load(s.p_sigma + j);
         acc[0] = acc[0] + p * p;
     });
     s.phase = phase_of(s, std::sqrt(of.of[0]));
-    finish(s, 1, 1, converged);
+    finish(s, 1, 1);
 }
 
 }  // namespace fmnes::FMNES_LEVEL

@@ -20,18 +20,19 @@ from numpy.typing import NDArray
 
 from fmnes import _checks as checks
 from fmnes._bounds import Box
+from fmnes._engine import Generation
 from fmnes._history import History
 from fmnes._result import Result, Run, Status
 from fmnes._setup import Setup
-from fmnes._stopping import Budget, Stopping
+from fmnes._stopping import Budget, Limits, Stopping
 from fmnes._tally import Tally
 from fmnes.algorithms import METHODS
 from fmnes.algorithms._shared import Shape
 
-FORMAT = 1
+FORMAT = 2
 _HEADER = "header"
 _RECORDS: dict[str, type[Any]] = {
-    cls.__name__: cls for cls in (Box, Budget, Result, Run, Setup, Shape, Stopping)
+    cls.__name__: cls for cls in (Box, Budget, Generation, Limits, Result, Run, Setup, Shape, Stopping)
 }
 for _name, _module in METHODS.items():
     _RECORDS[_module.Settings.__name__] = _module.Settings
@@ -140,8 +141,7 @@ def _decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         return History(_decode(value["history"], arrays))
     if "tally" in value:
         tally = Tally.__new__(Tally)
-        state = _decode(value["tally"], arrays)
-        tally.__setstate__({**state, "reasons": [Status(name) for name in state["reasons"]]})
+        tally.__setstate__(_decode(value["tally"], arrays))
         return tally
     cls = _RECORDS[value["record"]]
     content = {name: _decode(item, arrays) for name, item in value["fields"].items()}

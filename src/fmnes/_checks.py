@@ -174,9 +174,19 @@ def choice(name: str, value: Any, options: Sequence[str]) -> str:
     return str(value)
 
 
+def buffer(name: str, out: Any, shape: tuple[int, ...]) -> None:
+    """A NumPy array that can be written to."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"{name}: expected a NumPy array, got {type(out).__name__}")
+    if out.shape != shape:
+        raise ValueError(f"{name}: expected shape {shape}, got shape {out.shape}")
+    if not out.flags.writeable:
+        raise ValueError(f"{name}: expected an array that can be written to, got a read-only one")
+
+
 def to_host(x: Any) -> Any:
     """An array of any library as a NumPy array; what is no array stays as it is."""
-    if not is_array_api_obj(x) or isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray) or not is_array_api_obj(x):
         return x
     if hasattr(x, "detach"):  # PyTorch: NumPy reads neither its devices nor its gradients
         return x.detach().cpu().numpy()

@@ -3,6 +3,7 @@
 import math
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
 from fmnes import _random as random
+from fmnes._engine import Address, engine_for
 from fmnes._result import Result, Run, Status
 from fmnes._setup import Setup, set_up
-from fmnes._stopping import Budget, Stopping
+from fmnes._stopping import Budget, Limits, Stopping
 from fmnes._tally import Tally
 from fmnes.algorithms import METHODS, Algorithm
-from fmnes.algorithms._shared import Array, constant, copied, is_feasible
+from fmnes.algorithms._shared import Array, constant, copied
 from fmnes.evaluate import to_values
 
-_SAVED = ("setup", "budget", "_popsize", "_run", "_state", "_tally", "_asked")
+_SAVED = ("setup", "budget", "popsize", "run", "state", "initial", "best", "tally", "asked")
+_PIECE = 2**16  # numbers that are worked on at a time where whole populations would be copied
 
 
 class Optimizer:
@@ -102,14 +105,39 @@ class Optimizer:
             shape = shape._replace(C=scale[:, None] * shape.C * scale[None, :])
         shape = shape._replace(D=scale * shape.D)
         z = random.normals(setup.seed, random.initial_stream(run), 0, 0, 1, dim)[0]
-        self._params = self._algorithm.params(dim, popsize, setup.settings)
-        self._state = self._algorithm.init(
-            self._params, mean, constant(xp, sigma0, mean), shape, constant(xp, z, mean)
+        params = self._algorithm.params(dim, popsize, setup.settings)
+        state = self._algorithm.init(
+            params, mean, constant(xp, sigma0, mean), shape, constant(xp, z, mean)
         )
-        at_first = self._algorithm.report(self._params, self._state)
-        self._tally = Tally(dim, popsize, self._algorithm.LINEAR, at_first)
+        self._drive(params, state)
+        info = xp.finfo(mean.dtype)
+        limits = Limits(
+            dim=dim,
+            popsize=popsize,
+            deviation0=float(xp.max(self._engine.initial)),
+            # D and v keep full relative precision each; a full matrix loses what eps hides.
+            axis_ratio=1e15 if self._algorithm.LINEAR else 0.1 / math.sqrt(float(info.eps)),
+            tiny=float(info.smallest_normal),
+            huge=float(info.max),
+        )
+        self._tally = Tally(limits, sigma0=float(constant(xp, sigma0, mean)))
         self._asked = False
-        self._z: Array | None = None
+
+    def _drive(
+        self,
+        params: Any,
+        state: Any,
+        generation: int = 0,
+        initial: Array | None = None,
+        best: Array | None = None,
+    ) -> None:
+        """Set up what runs the method, for a state after so many generations."""
+        setup = self.setup
+        address = Address(setup.seed, random.population_stream(self._run), generation)
+        engine = engine_for(self._algorithm, state.mean)
+        self._engine = engine(
+            self._algorithm, params, state, address, setup.stopping.tolx, initial, best
+        )
         self._seconds = 0.0  # spent in this generation
         self._handed_out = time.monotonic()
 
@@ -131,13 +159,11 @@ class Optimizer:
         does not fit in memory can be evaluated in pieces.
         """
         begun = time.monotonic()
-        x = self._to_user(self._population(rows))
-        self._asked = True
+        first, last = (0, self._popsize) if rows is None else self._read_rows(rows)
         if out is not None:
-            if out.shape != x.shape:
-                raise ValueError(f"out: expected shape {tuple(x.shape)}, got shape {out.shape}")
-            out[...] = x
-            x = out
+            checks.buffer("out", out, (last - first, self._user_dim))
+        x = self._candidates(first, last, out)
+        self._asked = True
         self._handed_out = time.monotonic()
         self._seconds += self._handed_out - begun
         return x
@@ -153,112 +179,93 @@ class Optimizer:
         values = to_values(checks.to_host(x_or_f if f is None else f), self._popsize, "f")
         if f is not None:
             self._check_told(x_or_f)
-        self._update(values)
-        self._asked, self._z = False, None
-        report = self._algorithm.report(self._params, self._state)
-        self._tally.record(
-            values,
-            report,
-            self._state.mean,
-            self.setup.stopping,
-            (begun - self._handed_out, self._seconds + time.monotonic() - begun),
-        )
+        generation = self._engine.tell(values, self._tally.best_f)
+        self._asked = False
+        seconds = self._seconds + time.monotonic() - begun
+        self._tally.record(generation, begun - self._handed_out, seconds)
         self._seconds = 0.0
-
-    def _update(self, values: NDArray[np.float64]) -> None:
-        """One generation of the method."""
-        z = self._draws()
-        xp = array_namespace(z)
-        f = constant(xp, values if z.dtype == xp.float64 else _dense_ranks(values), z)
-        state = self._algorithm.tell(self._params, self._state, z, f)
-        best = int(np.argmin(np.where(is_feasible(np, values), values, np.inf)))
-        found = None
-        if values[best] < self._tally.best_f:
-            found = self._to_user(self._population(slice(best, best + 1)))[0, :]
-        self._tally.take(values, found)
-        self._state = state
-        every = getattr(self._params, "refresh_every", 0)  # full-matrix methods only
-        if every and self._tally.generation % every == 0:
-            self._state = self._algorithm.refresh(self._params, state)  # type: ignore[attr-defined]
 
     # === The population ===
 
-    def _draws(self) -> Array:
-        """The draws z of this generation, kept from ask to tell."""
-        if self._z is None:
-            self._z = self._normals(0, self._popsize // (2 if self._algorithm.ANTITHETIC else 1))
-        return self._z
+    def _candidates(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
+        """Candidates in the user's coordinates, as a fresh array or in ``out``."""
+        box = self.setup.box
+        if box is None:
+            return self._engine.ask(first, last, out)
+        xp = array_namespace(self.setup.mean)
+        if out is None:
+            if not isinstance(self.setup.mean, np.ndarray):
+                return box.to_user(xp, self._engine.ask(first, last))
+            out = np.empty((last - first, self._user_dim), self.setup.mean.dtype)
+        for a, b in self._pieces(first, last):
+            out[a - first : b - first] = box.to_user(xp, self._engine.ask(a, b))
+        return out
 
-    def _normals(self, first: int, last: int) -> Array:
-        mean, stream = self._state.mean, random.population_stream(self._run)
-        generation, dim = self._tally.generation, mean.shape[0]
-        z = random.normals(self.setup.seed, stream, generation, first, last, dim)
-        return constant(array_namespace(mean), z, mean)
+    def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Ranges of candidates small enough that copies of them do not count."""
+        step = max(1, _PIECE // self._user_dim) if self._algorithm.LINEAR else self._popsize
+        for a in range(first, last, step):
+            yield a, min(a + step, last)
 
-    def _population(self, rows: slice | None) -> Array:
-        """Candidates in search coordinates."""
-        if rows is None:
-            return self._algorithm.ask(self._params, self._state, self._draws())
+    def _read_rows(self, rows: slice) -> tuple[int, int]:
         if not isinstance(rows, slice):
             raise TypeError(f"rows: expected a slice such as slice(0, 10), got {rows!r}")
         first, last, stride = rows.indices(self._popsize)
         if stride != 1 or last <= first:
             raise ValueError(f"rows: expected a slice of neighbouring candidates, got {rows!r}")
-        if not self._algorithm.LINEAR:  # bits of a matrix product depend on the number of rows
-            return self._population(None)[first:last, :]
-        half = self._popsize // 2 if self._algorithm.ANTITHETIC else self._popsize
-        parts = []
-        for low, sign in ((0, 1.0), (half, -1.0)):  # candidate half + i mirrors candidate i
-            a, b = max(first, low), min(last, low + half)
-            if a < b:
-                z = (
-                    self._normals(a - low, b - low)
-                    if self._z is None
-                    else self._z[a - low : b - low, :]
-                )
-                step = self._algorithm.transform(self._params, self._state, z)
-                parts.append(self._state.mean + sign * step)
-        return array_namespace(parts[0]).concat(parts, axis=0)
+        return first, last
 
     def _to_user(self, y: Array) -> Array:
-        """Search coordinates to the user's."""
-        box = self.setup.box
-        return y if box is None else box.to_user(array_namespace(y), y)
+        """A point in search coordinates as the user's own, in a fresh array."""
+        box, xp = self.setup.box, array_namespace(y)
+        return xp.asarray(y, copy=True) if box is None else box.to_user(xp, y)
 
     def _check_told(self, x: Any) -> None:
         """tell(x, f) takes the x of ask and nothing else: f is the value of what was proposed."""
-        own = checks.to_host(self._to_user(self._population(None)))
         told = np.asarray(checks.to_host(x))
-        if told.shape != own.shape or not np.array_equal(told, own):
-            came = "other values" if told.shape == own.shape else f"shape {told.shape}"
+        shape = (self._popsize, self._user_dim)
+        came = None if told.shape == shape else f"shape {told.shape}"
+        if came is None and not all(
+            np.array_equal(told[a:b], checks.to_host(self._candidates(a, b)))
+            for a, b in self._pieces(0, self._popsize)
+        ):
+            came = "other values"
+        if came is not None:
             raise ValueError(
-                f"x: expected the array of shape {own.shape} that ask() returned, unchanged, "
-                f"got {came}"
+                f"x: expected the array of shape {shape} that ask() returned, unchanged, got {came}"
             )
+
+    @property
+    def _user_dim(self) -> int:
+        """Number of the user's variables, those with equal bounds included."""
+        setup = self.setup
+        return int((setup.mean if setup.box is None else setup.box.free).shape[0])
 
     # === Where the search stands ===
 
     def stop(self) -> dict[str, str]:
         """The reasons to end, name to sentence; empty while the search should go on."""
-        return {str(status): status.sentence for status in self._tally.held(self.budget)}
+        return {str(status): status.sentence for status in self._held()}
+
+    def _held(self) -> list[Status]:
+        return self._tally.held(self.budget, self.setup.stopping)
 
     @property
     def result(self) -> Result:
         """Where the search stands, at any time; later generations do not change it."""
-        held = self.stop()
-        return self.end(Status(next(iter(held))) if held else Status.RUNNING)
+        held = self._held()
+        return self.end(held[0] if held else Status.RUNNING)
 
     def end(self, status: Status) -> Result:
         """The Result, given how the search ended."""
-        xp = array_namespace(self._state.mean)
-        tally = self._tally
-        mean = xp.asarray(self._to_user(self._state.mean), copy=True)
-        found = tally.best_x is not None
+        tally, state = self._tally, self._state
+        mean = self._to_user(state.mean)
+        found = tally.best_f < math.inf
         converged = status in (Status.TOLX, Status.TOLFUN) and self.budget.ftarget is None
-        sigma = float(self._algorithm.report(self._params, self._state).sigma)
         run = Run(self._popsize, tally.sigma0, tally.nfev, tally.generation, tally.best_f, status)
+        shape = self._algorithm.shape(self._params, state)
         return Result(
-            x=xp.asarray(tally.best_x if found else mean, copy=True),
+            x=self._to_user(self._engine.best if found else state.mean),
             fun=tally.best_f,
             nfev=tally.nfev,
             nit=tally.generation,
@@ -266,12 +273,12 @@ class Optimizer:
             status=status,
             message=status.sentence,
             mean=mean,
-            sigma=sigma,
+            sigma=float(self._algorithm.report(self._params, state).sigma),
             history=tally.history.snapshot(),
             restarts=(run,),
             nfailed=tally.nfailed,
             first_error=None,
-            shape=copied(xp, self._algorithm.shape(self._params, self._state)),
+            shape=copied(array_namespace(mean), shape),
         )
 
     def headline(self) -> str:
@@ -296,18 +303,36 @@ class Optimizer:
 
     def to_saved(self) -> dict[str, Any]:
         """What a file holds of a search; the draws of a pending population are made again."""
-        return {name: getattr(self, name) for name in _SAVED}
+        return {
+            "setup": self.setup,
+            "budget": self.budget,
+            "popsize": self._popsize,
+            "run": self._run,
+            "state": self._state,
+            "initial": self._engine.initial,
+            "best": self._engine.best,
+            "tally": self._tally,
+            "asked": self._asked,
+        }
 
     @classmethod
     def from_saved(cls, saved: dict[str, Any]) -> "Optimizer":
         """The inverse of `to_saved`."""
         opt = cls.__new__(cls)
-        opt.__dict__.update({name: saved[name] for name in _SAVED})
-        opt._params = opt._algorithm.params(
-            opt.setup.mean.shape[0], opt._popsize, opt.setup.settings
-        )
-        opt._z, opt._seconds, opt._handed_out = None, 0.0, time.monotonic()
+        opt.__setstate__(saved)
         return opt
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_saved()
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.setup, self.budget = saved["setup"], saved["budget"]
+        self._popsize, self._run = saved["popsize"], saved["run"]
+        self._tally, self._asked = saved["tally"], saved["asked"]
+        dim = self.setup.mean.shape[0]
+        params = self._algorithm.params(dim, self._popsize, self.setup.settings)
+        generation = self._tally.generation
+        self._drive(params, saved["state"], generation, saved["initial"], saved["best"])
 
     @property
     def popsize(self) -> int:
@@ -325,6 +350,14 @@ class Optimizer:
         return self._tally.generation
 
     @property
+    def _params(self) -> Any:
+        return self._engine.params
+
+    @property
+    def _state(self) -> Any:
+        return self._engine.state
+
+    @property
     def _algorithm(self) -> Algorithm:
         return METHODS[self.setup.method]
 
@@ -334,8 +367,3 @@ class Optimizer:
             f"{self._popsize}, generation {self.nit}, best {self._tally.best_f:.6g}>"
         )
 
-
-def _dense_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The values' ranks, equal for equal values: what a narrower dtype holds without loss."""
-    ranks = np.unique(values, return_inverse=True)[1].astype(np.float64)
-    return np.where(np.isfinite(values) | (values == -np.inf), ranks, np.inf)

@@ -1,11 +1,13 @@
 """When a search ends: the rules, each with a name, checked after every generation."""
 
 import math
+import time
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 
+from fmnes._engine import Generation
 from fmnes._history import History
 from fmnes._result import Status
 
@@ -60,93 +62,108 @@ class Budget(NamedTuple):
     timeout: float | None = None
 
 
-class Progress(NamedTuple):
-    """What the rules look at: where the search stands after a generation."""
+class Limits(NamedTuple):
+    """What a run's rules measure by: it does not change while the run goes on."""
 
     dim: int
     popsize: int
-    best: float  # best value so far; inf where there is none
-    spread: float  # largest minus smallest feasible value of the generation
-    size: float  # largest |value| of the generation's feasible ones
-    flat: int  # generations in a row with equal values
-    varied: bool  # whether values of one generation ever differed
-    infeasible: int  # generations in a row without a feasible candidate
-    all_nan_at_first: bool
-    shrunk: bool  # every deviation is below tolx times its initial value, or what is resolved
-    deviation_min: float
-    deviation_max: float
-    axis_ratio: float
-    axis_limit: float
-    growth: float  # of the largest deviation since the start
-    mean_max: float  # largest |coordinate| of the mean
+    deviation0: float  # the largest initial deviation
+    axis_ratio: float  # beyond it rounding rules the covariance
     tiny: float  # smallest normal and largest finite number of the dtype
     huge: float
 
 
-def reasons(stopping: Stopping, now: Progress, history: History) -> list[Status]:
+class Standing(NamedTuple):
+    """Where a run stands after its last generation."""
+
+    best: float  # best value so far; inf where there is none
+    flat: int  # generations in a row with equal values
+    varied: bool  # whether values of one generation ever differed
+    infeasible: int  # generations in a row without a feasible candidate
+    all_nan_at_first: bool
+
+
+def reasons(
+    stopping: Stopping, limits: Limits, run: Standing, now: Generation, history: History
+) -> list[Status]:
     """Every rule about the search itself that holds, the most telling first."""
-    found = now.best < math.inf
-    held = {
-        Status.UNBOUNDED: now.best == -math.inf,
-        # Without a feasible candidate the distribution contracts by itself: no convergence.
-        Status.INFEASIBLE: now.all_nan_at_first
-        or now.infeasible >= stopping.infeasible
-        or (now.shrunk and not found),
-        Status.SCALE: _out_of_scale(now),
-        Status.TOLX: now.shrunk and found and not now.infeasible,
-        Status.TOLFUN: _converged_values(stopping, now, history),
-        Status.FLAT: now.flat >= stopping.flat and not now.varied,
-        Status.CONDITION: now.axis_ratio > now.axis_limit,
-        Status.SIGMA_UP: now.growth > stopping.tolsigmaup,
-        Status.SIGMA_UNDERFLOW: now.deviation_min < now.tiny,
-        Status.STAGNATION: _stagnates(stopping, now, history),
-    }
-    return [status for status, holds in held.items() if holds]
+    held = []
+    found = run.best < math.inf
+    if run.best == -math.inf:
+        held.append(Status.UNBOUNDED)
+    # Without a feasible candidate the distribution contracts by itself: no convergence.
+    hopeless = run.all_nan_at_first or run.infeasible >= stopping.infeasible
+    if hopeless or (now.shrunk and not found):
+        held.append(Status.INFEASIBLE)
+    if _out_of_scale(limits, now):
+        held.append(Status.SCALE)
+    if now.shrunk and found and not run.infeasible:
+        held.append(Status.TOLX)
+    if _converged_values(stopping, limits, run, now, history):
+        held.append(Status.TOLFUN)
+    if run.flat >= stopping.flat and not run.varied:
+        held.append(Status.FLAT)
+    if now.axis_ratio > limits.axis_ratio:
+        held.append(Status.CONDITION)
+    if now.deviation_max > stopping.tolsigmaup * limits.deviation0:
+        held.append(Status.SIGMA_UP)
+    if now.deviation_min < limits.tiny:
+        held.append(Status.SIGMA_UNDERFLOW)
+    if _stagnates(stopping, limits, history):
+        held.append(Status.STAGNATION)
+    return held
 
 
 def spent(
-    budget: Budget, popsize: int, best: float, nfev: int, generation: int, seconds: float
+    budget: Budget, popsize: int, best: float, nfev: int, generation: int, started: float
 ) -> list[Status]:
-    """Every limit of the budget that is reached."""
+    """Every limit of the budget that is reached; ``started`` on the clock of time.monotonic."""
     ftarget, maxfevals, maxiter, timeout = budget
-    held = {
-        Status.FTARGET: ftarget is not None and best <= ftarget,
-        Status.MAXITER: maxiter is not None and generation >= maxiter,
-        Status.MAXFEVALS: maxfevals is not None and nfev + popsize > maxfevals,
-        Status.TIMEOUT: timeout is not None and seconds >= timeout,
-    }
-    return [status for status, holds in held.items() if holds]
+    held = []
+    if ftarget is not None and best <= ftarget:
+        held.append(Status.FTARGET)
+    if maxiter is not None and generation >= maxiter:
+        held.append(Status.MAXITER)
+    if maxfevals is not None and nfev + popsize > maxfevals:
+        held.append(Status.MAXFEVALS)
+    if timeout is not None and time.monotonic() - started >= timeout:
+        held.append(Status.TIMEOUT)
+    return held
 
 
-def _out_of_scale(now: Progress) -> bool:
+def _out_of_scale(limits: Limits, now: Generation) -> bool:
     """Samples reach some ten deviations from the mean; both must stay finite. NaN counts too."""
-    limit = now.huge * 1e-3
+    limit = limits.huge * 1e-3
     return not (now.deviation_max < limit and now.mean_max < limit)
 
 
-def _converged_values(stopping: Stopping, now: Progress, history: History) -> bool:
+def _converged_values(
+    stopping: Stopping, limits: Limits, run: Standing, now: Generation, history: History
+) -> bool:
     """The current values, and the best of the last generations, agree to tolfun.
 
     A search that saw differences and then sees none for ``flat`` generations has converged too.
     """
-    if now.varied and now.flat >= stopping.flat:
+    if run.varied and run.flat >= stopping.flat:
         return True
-    if not now.varied or now.infeasible:
+    if not run.varied or run.infeasible:
         return False
-    window = 10 + math.ceil(30 * now.dim / now.popsize)
     tolerance = stopping.tolfun * now.size
-    if len(history) < window or not now.spread <= tolerance:
+    if not now.most - now.least <= tolerance:
+        return False
+    window = 10 + math.ceil(30 * limits.dim / limits.popsize)
+    if len(history) < window:
         return False
     recent = history.last("generation_best", window)
     with np.errstate(over="ignore"):
         return bool(np.max(recent) - np.min(recent) <= tolerance)
 
 
-def _stagnates(stopping: Stopping, now: Progress, history: History) -> bool:
+def _stagnates(stopping: Stopping, limits: Limits, history: History) -> bool:
     """Medians over the last third of a window are no better than over its first third."""
     window = stopping.stagnation
     if window is None:
-        window = 200 + math.ceil(100 * now.dim**1.5 / now.popsize)
+        window = 200 + math.ceil(100 * limits.dim**1.5 / limits.popsize)
     every = max(1, window // 20)  # the medians cost O(window): look only now and then
     if window == 0 or len(history) < window or len(history) % every:
         return False

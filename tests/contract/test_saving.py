@@ -119,7 +119,7 @@ def test_a_file_holds_arrays_and_json_only(method, tmp_path):
         for name in file.files:
             assert not file[name].dtype.hasobject
         header = json.loads(file["header"].tobytes())
-    assert header["format"] == 1
+    assert header["format"] == 2
     assert list(tmp_path.iterdir()) == [path]  # nothing is left beside it
 
 
@@ -195,11 +195,11 @@ def test_other_files_are_refused(tmp_path):
         b"{",
         b"[]",
         b"{}",
-        b'{"format": 1}',
-        b'{"format": 1, "content": {"dict": {}}}',
-        b'{"format": 1, "content": {"record": "os.system", "fields": {}}}',
-        b'{"format": 1, "content": {"array": "x", "library": "os"}}',
-        b'{"format": 1, "content": {"array": "missing", "library": "numpy"}}',
+        b'{"format": 2}',
+        b'{"format": 2, "content": {"dict": {}}}',
+        b'{"format": 2, "content": {"record": "os.system", "fields": {}}}',
+        b'{"format": 2, "content": {"array": "x", "library": "os"}}',
+        b'{"format": 2, "content": {"array": "missing", "library": "numpy"}}',
     ],
 )
 def test_a_header_of_another_kind_is_refused(header, tmp_path):
@@ -210,9 +210,9 @@ def test_a_header_of_another_kind_is_refused(header, tmp_path):
 
 def test_a_later_format_is_refused_by_its_number(tmp_path):
     path = tmp_path / "later.npz"
-    header = b'{"format": 2, "content": {"dict": {}}}'
+    header = b'{"format": 3, "content": {"dict": {}}}'
     np.savez(path, header=np.frombuffer(header, np.uint8))
-    assert "its format is 2, not 1" in refused(path)
+    assert "its format is 3, not 2" in refused(path)
 
 
 class Trap:

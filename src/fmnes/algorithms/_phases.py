@@ -54,9 +54,14 @@ def distance_weights(
     The largest |z| is subtracted first: the same weights after the normalisation, and exp()
     cannot overflow whatever the dimension.
     """
-    alpha = params.alpha * xp.sqrt(lam_F / params.popsize)
+    alpha = distance_strength(xp, params, lam_F)
     w = w_hat * xp.exp(alpha * (norm_z - xp.max(norm_z)))
     return w / xp.sum(w)
+
+
+def distance_strength(xp: Namespace, params: PhaseParams, lam_F: Array) -> Array:
+    """The alpha of the distance weights."""
+    return params.alpha * xp.sqrt(lam_F / params.popsize)
 
 
 def _h_inv(dim: int) -> float:

@@ -61,15 +61,21 @@ class CRFMNES:
         Initial scale of each coordinate beside sigma0. Ones by default.
     v : array_like of shape (d,), optional
         Initial direction. Normal with standard deviation 1/sqrt(d) by default, as in the paper.
+    store_draws : bool
+        Keep the draws, popsize/2 vectors, from ask to tell. False makes them again when they are
+        needed: less memory for more time, and the same steps.
     """
 
     variant: Literal["safe", "paper"] = "safe"
     D: ArrayLike | None = None
     v: ArrayLike | None = None
+    store_draws: bool = True
 
     def __post_init__(self) -> None:
         if self.variant not in ("safe", "paper"):
             raise ValueError(f"variant: expected 'safe' or 'paper', got {self.variant!r}")
+        if not isinstance(self.store_draws, bool):
+            raise TypeError(f"store_draws: expected True or False, got {self.store_draws!r}")
 
 
 Settings = CRFMNES
@@ -87,6 +93,7 @@ class Params(NamedTuple):
     c_c: float
     c_1: float  # when every candidate is feasible
     least_eta_sigma: float  # in the stagnation phase
+    store_draws: bool
     phase: phases.PhaseParams
 
 
@@ -119,6 +126,7 @@ def params(dim: int, popsize: int, settings: CRFMNES = CRFMNES()) -> Params:
         c_c=(4 + mu_eff / dim) / (dim + 4 + 2 * mu_eff / dim),
         c_1=factor * 2 / ((dim + 1.3) ** 2 + mu_eff),
         least_eta_sigma=_least_eta_sigma(dim, mu_eff) if safe else 0.0,
+        store_draws=settings.store_draws,
         phase=phases.phase_params(dim, popsize, norm_of_normal(dim)),
     )
 
@@ -210,6 +218,39 @@ def report(params: Params, state: State) -> Report:
     )
 
 
+def tables(params: Params) -> tuple[tuple[float, ...], NDArray[np.float64]]:
+    """What the compiled ask and tell need of the constants.
+
+    Numbers, and a table with a row for each number of feasible candidates from 0 to lambda: so the
+    formulas of the learning rates stand here alone.
+    """
+    lam_F = np.arange(params.popsize + 1.0)
+    phase = params.phase
+    stagnation, convergence = (
+        phases.eta_sigma(np, phase, np.full_like(lam_F, of), lam_F, params.least_eta_sigma)
+        for of in (phases.STAGNATION, phases.CONVERGENCE)
+    )
+    rates = (
+        phases.distance_strength(np, phase, lam_F),
+        _fitted_eta_B(np, params, lam_F),
+        stagnation,
+        convergence,
+        params.c_1 * lam_F / params.popsize,
+    )
+    numbers = (
+        phase.chi_n,
+        params.c_sigma,
+        path_scale(params.c_sigma, params.mu_eff),
+        params.c_c,
+        path_scale(params.c_c, params.mu_eff),
+        _LONG_V,
+        _LARGEST_STEP,
+        _D_LIMIT,
+        *_V_LIMITS,
+    )
+    return numbers, np.stack(rates, axis=1)
+
+
 def _least_eta_sigma(dim: int, mu_eff: float) -> float:
     """What sigma's learning rate must not fall below in the stagnation phase.
 
@@ -235,12 +276,16 @@ def _eta_B(xp: Namespace, params: Params, lam_F: Array, phase: Array, norm_v: Ar
     v is long; not in the movement phase, in which v has yet to grow, and not through the path p_c,
     which averages the noise away before it teaches.
     """
-    d = params.dim
-    rate = xp.tanh((at_most(xp, 0.02 * lam_F, 3 * math.log(d)) + 5) / (0.23 * d + 25))
+    rate = _fitted_eta_B(xp, params, lam_F)
     if not params.safe:
         return rate
     settled = rate * at_most(xp, _LONG_V / norm_v, 1.0)
     return xp.where(phase == phases.MOVEMENT, rate, settled)
+
+
+def _fitted_eta_B(xp: Namespace, params: Params, lam_F: Array) -> Array:
+    d = params.dim
+    return xp.tanh((at_most(xp, 0.02 * lam_F, 3 * math.log(d)) + 5) / (0.23 * d + 25))
 
 
 # A step may take away at most this share of any D_j, or of |v|: VD-CMA's guard. On the paper's

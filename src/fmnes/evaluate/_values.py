@@ -33,6 +33,8 @@ def to_value(raw: Any, candidate: int, name: str = "fun") -> float:
 
 def to_values(raw: Any, popsize: int, name: str = "fun") -> NDArray[np.float64]:
     """Values of a whole population, as a fresh array of shape (popsize,); ``name`` gave them."""
+    if type(raw) is np.ndarray and raw.dtype == np.float64 and raw.shape == (popsize,):
+        return raw.copy()  # the objective may use its array again
     expected = f"{name}: expected an array of {popsize} real numbers, shape ({popsize},)"
     try:
         values = np.asarray(raw)
@@ -44,7 +46,7 @@ def to_values(raw: Any, popsize: int, name: str = "fun") -> NDArray[np.float64]:
         return np.array([to_value(value, i, name) for i, value in enumerate(values)])
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{expected}, got {type(raw).__name__} of dtype {values.dtype}")
-    return np.array(values, dtype=np.float64)  # a copy: the objective may use its array again
+    return np.array(values, dtype=np.float64)
 
 
 def _wanted(name: str, candidate: int, got: str) -> str:
