@@ -110,6 +110,7 @@ SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 $(SANITIZE)/.dev: pyproject.toml $(NATIVE)
 	$(call create_venv,$(SANITIZE))
 	CXXFLAGS="$(SANITIZE_FLAGS) -g -fno-omit-frame-pointer" LDFLAGS="$(SANITIZE_FLAGS)" \
-	$(SANITIZE)/bin/python -m pip install -q --config-settings=install.strip=false -e . \
+	$(SANITIZE)/bin/python -m pip install -q -e . --config-settings=install.strip=false \
+		--config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1 \
 		hypothesis mpmath pytest pytest-xdist scipy
 	@touch $@
