@@ -1,7 +1,7 @@
 // Logarithm, exponential, sine and cosine of eight lanes, from IEEE operations only.
 //
 // The C library's versions differ in their last bits from machine to machine; these give the same
-// bits everywhere, here and in fmnes._random, which repeats them in NumPy for the draws.
+// bits everywhere, here and in fmnes._draws, which repeats them in NumPy for the draws.
 // Coefficients: polynomials through the Chebyshev nodes of the interval, computed to 60 digits.
 // Against mpmath: log, sine and cosine within 2 ulp, exp within 2 ulp, the squared sine within 4
 // (tests/native).
@@ -11,11 +11,11 @@
 
 namespace fmnes::FMNES_LEVEL {
 
-// c[0] + x (c[1] + x (c[2] + ...))
+// c[0] + x (c[1] + x (c[2] + ...)), times a power of two
 template <int N>
-FMNES_INLINE f64 horner(f64 x, const double (&c)[N]) {
-    f64 y(c[N - 1]);
-    FMNES_UNROLL for (int i = N - 2; i >= 0; --i) y = y * x + f64(c[i]);
+FMNES_INLINE f64 horner(f64 x, const double (&c)[N], double scale = 1) {
+    f64 y(scale * c[N - 1]);
+    FMNES_UNROLL for (int i = N - 2; i >= 0; --i) y = y * x + f64(scale * c[i]);
     return y;
 }
 
@@ -27,8 +27,10 @@ constexpr double LN2_LOW = 0x1.cf79abc9e3b3ap-40;          // ln 2 - LN2_HIGH
 constexpr double TWO52 = 0x1p52;
 
 // ln x for normal x > 0: x = 2^e m with m in [sqrt(1/2), sqrt(2)), s = (m - 1)/(m + 1),
-// ln m = 2 s + s^3 R(s^2).
-FMNES_INLINE f64 log(f64 x) {
+// ln m = 2 s + s^3 R(s^2). SCALE, a power of two or minus one, is in the constants: it is free, and
+// exact.
+template <int SCALE>
+FMNES_INLINE f64 scaled_log(f64 x) {
     constexpr double R[] = {0x1.5555555555558p-1, 0x1.99999999952e2p-2, 0x1.2492492df148dp-2,
                             0x1.c71c62e5800a1p-3, 0x1.7462b4ab2ef6bp-3, 0x1.39fe606542ddep-3,
                             0x1.2b584aae78a57p-3};
@@ -38,8 +40,11 @@ FMNES_INLINE f64 log(f64 x) {
     f64 m = as_f64((shifted & u64(MANTISSA)) + u64(SQRT_HALF_BITS));
     f64 s = (m - f64(1)) / (m + f64(1));
     f64 w = s * s;
-    return e * f64(LN2_HIGH) + (f64(2) * s + (s * w * horner(w, R) + e * f64(LN2_LOW)));
+    f64 small = s * w * horner(w, R, SCALE) + e * f64(SCALE * LN2_LOW);
+    return e * f64(SCALE * LN2_HIGH) + (f64(SCALE * 2) * s + small);
 }
+
+FMNES_INLINE f64 log(f64 x) { return scaled_log<1>(x); }
 
 // exp x for |x| < 700: x = k ln 2 + r, exp r = 1 + r + r^2 E(r).
 FMNES_INLINE f64 exp(f64 x) {
@@ -77,10 +82,9 @@ FMNES_INLINE void cos_sin(u64 turn, f64& cosine, f64& sine) {
     f64 w = g * g;
     f64 s = g * horner(w, S);
     f64 c = f64(1) + w * horner(w, C);
-    u64 odd = spread(turn, 62);  // a quarter turn swaps them
-    u64 sign(uint64_t{1} << 63);
-    cosine = as_f64(as_u64(select(odd, s, c)) ^ ((turn ^ (turn << 1)) & sign));
-    sine = as_f64(as_u64(select(odd, c, s)) ^ (turn & sign));
+    u64 odd = turn << 1, sign(uint64_t{1} << 63);  // an odd number of quarter turns swaps them
+    cosine = as_f64(as_u64(select_by_sign(odd, s, c)) ^ ((turn ^ odd) & sign));
+    sine = as_f64(as_u64(select_by_sign(odd, c, s)) ^ (turn & sign));
 }
 
 // sin(pi x)^2 for any x, of full relative accuracy near its zeros too: the nearest integer is

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 # eight coordinates, the sines its last eight.
 LANES, GROUP = 8, 16
 PART = 1024  # groups in a part
-ROOM = 6  # arrays that the work needs
+ROOM = 6  # rows of `work` below
 
 
 def normals(seed: int, stream: int, generation: int, first: int, out: Floats) -> None:
@@ -56,13 +56,14 @@ def _u64(value: int) -> Words:
 
 B1, B10, B12, B32, B52, B62 = (_u64(bits) for bits in (1, 10, 12, 32, 52, 62))  # to shift by
 LOW_HALF = _u64(0xFFFFFFFF)
+ROUNDS = 10
 M0, M1 = _u64(0xD2511F53), _u64(0xCD9E8D57)
 
 
-def philox(seed: int, work: Words, rounds: int = 10) -> None:
+def philox(seed: int, work: Words) -> None:
     """Put the words of the counters ``work[:4]`` in their place."""
     c0, c1, c2, c3, p0, p1 = work
-    for i in range(rounds):
+    for i in range(ROUNDS):
         np.multiply(c0, M0, out=p0)
         np.multiply(c2, M1, out=p1)
         np.right_shift(p1, B32, out=c0)
