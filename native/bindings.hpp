@@ -32,6 +32,7 @@ class Unlocked {
 
 void bind_cr_fm_nes(nb::module_& m);
 void bind_draws(nb::module_& m);
+void bind_primitives(nb::module_& m);
 void bind_problems(nb::module_& m);
 
 }  // namespace fmnes

@@ -2,6 +2,7 @@
 
 #include "kernels.hpp"
 #include "normals.hpp"
+#include "primitives.hpp"
 #include "problems.hpp"
 #include "shape.hpp"
 
@@ -23,6 +24,8 @@ const Kernels kernels = {
                     rastrigin<double>, halfspaces<double>},
     .problems_32 = {weighted_sphere<float>, two_scales<float>, rosenbrock<float>, rastrigin<float>,
                     halfspaces<float>},
+    .primitives_64 = {row_products<double>, candidates<double>, moments<double>},
+    .primitives_32 = {row_products<float>, candidates<float>, moments<float>},
 };
 
 }  // namespace fmnes::FMNES_LEVEL

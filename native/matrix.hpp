@@ -6,7 +6,7 @@
 namespace fmnes {
 
 // What one thread adds up of a row; the sums of a longer row are put together in order.
-constexpr int64_t PIECE = 4096;
+constexpr int64_t PIECE = 2048;
 
 template <class T>
 struct Matrix {

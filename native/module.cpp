@@ -55,6 +55,7 @@ NB_MODULE(_native, m) {
     m.doc() = "The compiled kernels of fmnes.";
     fmnes::bind_cr_fm_nes(m);
     fmnes::bind_draws(m);
+    fmnes::bind_primitives(m);
     fmnes::bind_problems(m);
     m.def("compiler", &compiler);
     m.def("level", [] { return std::string(fmnes::kernels().level); });

@@ -24,43 +24,85 @@ FMNES_INLINE f64 load(const T* p, First first) {
     return load(padded);
 }
 
-// The sum of term(j, lanes) for j in [begin, end), where term gives eight of them at a time.
-template <class Term>
-FMNES_INLINE double sum_piece(int64_t begin, int64_t end, Term term) {
-    f64 even(0), odd(0);
-    int64_t j = begin;
-    for (; j + 2 * LANES <= end; j += 2 * LANES) {
-        even = even + term(j, All{});
-        odd = odd + term(j + LANES, All{});
-    }
-    if (j + LANES <= end) {
-        even = even + term(j, All{});
-        j += LANES;
-    }
-    if (j < end) odd = odd + select(first_lanes(end - j), term(j, First{end - j}), f64(0));
-    return sum(even + odd);
+FMNES_INLINE f64 kept(f64 a, All) { return a; }
+FMNES_INLINE f64 kept(f64 a, First first) { return select(first_lanes(first.count), a, f64(0)); }
+
+template <class T>
+FMNES_INLINE void store(T* p, f64 a, All) {
+    store(p, a);
 }
 
-// out[row] = the sum of term(row, j, lanes) for j in [0, length). `ns` is the time that one term
-// takes; `partial` has room for a number for each piece of each row.
-template <class Term>
-void sum_rows(int64_t rows, int64_t length, double ns, double* partial, double* out, Term term) {
+template <class T>
+FMNES_INLINE void store(T* p, f64 a, First first) {
+    T all[LANES];
+    store(all, a);
+    for (int64_t i = 0; i < first.count; ++i) p[i] = all[i];
+}
+
+// Call body(j, lanes) for the coordinates j to j + 7 of every eight in [begin, end).
+template <class Body>
+FMNES_INLINE void each_eight(int64_t begin, int64_t end, Body body) {
+    int64_t j = begin;
+    for (; j + LANES <= end; j += LANES) body(j, All{});
+    if (j < end) body(j, First{end - j});
+}
+
+// Call body(row, begin, end) for every piece of every row, on threads where they pay: `ns` is the
+// time that one number takes. The same piece of every row comes before the next piece: what the
+// rows share stays in the cache.
+template <class Body>
+void each_piece(int64_t rows, int64_t length, double ns, Body body) {
     const int64_t pieces = (length + PIECE - 1) / PIECE;
-    const double work = ns * static_cast<double>(rows * length);
-    parallel_for(rows * pieces, threads_for(work), [&](int64_t from, int64_t to) {
+    const int threads = threads_for(ns * static_cast<double>(rows * length));
+    parallel_for(rows * pieces, threads, [&](int64_t from, int64_t to) {
         for (int64_t i = from; i < to; ++i) {
-            // The same piece of every row, then the next: what the rows share stays in the cache.
-            const int64_t row = i % rows, begin = i / rows * PIECE;
-            const int64_t end = begin + PIECE < length ? begin + PIECE : length;
-            partial[i] = sum_piece(begin, end, [&](int64_t j, auto lanes) {
-                return term(row, j, lanes);
-            });
+            const int64_t begin = i / rows * PIECE;
+            body(i % rows, begin, begin + PIECE < length ? begin + PIECE : length);
         }
     });
+}
+
+// Sums of N kinds of terms over each row. term(row, j, lanes) gives eight of each kind, for the
+// coordinates j to j + 7; take(row, totals) receives the sums over j in [0, length). `partial` has
+// room for N numbers for each piece of each row.
+template <int N>
+struct Terms {
+    f64 of[N];
+};
+
+template <int N, class Term, class Take>
+void sum_rows(int64_t rows, int64_t length, double ns, double* partial, Term term, Take take) {
+    each_piece(rows, length, ns, [&](int64_t row, int64_t begin, int64_t end) {
+        f64 even[N], odd[N];
+        for (int k = 0; k < N; ++k) even[k] = odd[k] = f64(0);
+        int64_t j = begin;
+        for (; j + 2 * LANES <= end; j += 2 * LANES) {
+            const Terms<N> first = term(row, j, All{}), second = term(row, j + LANES, All{});
+            for (int k = 0; k < N; ++k) even[k] = even[k] + first.of[k];
+            for (int k = 0; k < N; ++k) odd[k] = odd[k] + second.of[k];
+        }
+        each_eight(j, end, [&](int64_t at, auto lanes) {  // the rest: at most two
+            const Terms<N> last = term(row, at, lanes);
+            for (int k = 0; k < N; ++k) even[k] = even[k] + kept(last.of[k], lanes);
+        });
+        double* to = partial + (begin / PIECE * rows + row) * N;
+        for (int k = 0; k < N; ++k) to[k] = sum(even[k] + odd[k]);
+    });
     for (int64_t row = 0; row < rows; ++row) {
-        out[row] = 0;
-        for (int64_t piece = 0; piece < pieces; ++piece) out[row] += partial[piece * rows + row];
+        double totals[N] = {};
+        for (int64_t piece = 0; piece * PIECE < length; ++piece)
+            for (int k = 0; k < N; ++k) totals[k] += partial[(piece * rows + row) * N + k];
+        take(row, totals);
     }
+}
+
+// One kind of term: out[row] = the sum of term(row, j, lanes).
+template <class Term>
+void sum_rows(int64_t rows, int64_t length, double ns, double* partial, double* out, Term term) {
+    sum_rows<1>(
+        rows, length, ns, partial,
+        [&](int64_t row, int64_t j, auto lanes) { return Terms<1>{{term(row, j, lanes)}}; },
+        [&](int64_t row, const double* total) { out[row] = total[0]; });
 }
 
 }  // namespace fmnes::FMNES_LEVEL

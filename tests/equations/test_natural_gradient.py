@@ -47,7 +47,9 @@ def by_the_library(v, z):
     """The same of the library, for the sample (I + v v^T)^(1/2) z."""
     of = vd.direction(np, v)
     return vd.natural_gradient(
-        np, of, vd.sample_moments(np, of, np.ones(1), z[None, :], (z @ of.vbar)[None])
+        np,
+        of,
+        vd.sample_moments(np, of, z[None, :], (z @ of.vbar)[None], np.ones(1), np.ones(1))[1],
     )
 
 

@@ -21,7 +21,7 @@ from fmnes.problems import PROBLEMS
 COMPILED = [name for name in PROBLEMS if name != "twoaxes"]
 DTYPES = [np.float64, np.float32]
 # One number, less than eight lanes, all of them, some more; one piece of a row and several.
-DIMS = [1, 2, 7, 8, 9, 16, 23, 100, 4096, 4097, 10_000]
+DIMS = [1, 2, 7, 8, 9, 16, 23, 100, 2048, 2049, 10_000]
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ so that float32 is enough and any length of v is safe (docs/safe-variant.md deri
 
 from typing import NamedTuple
 
+from fmnes import kernels
 from fmnes.algorithms._shared import Array, Namespace, at_least, at_most, norm2
 
 
@@ -54,18 +55,31 @@ def direction(xp: Namespace, v: Array) -> Direction:
     return Direction(v / norm_v, norm_v, 1 + norm_v2, xp.sqrt(1 + norm_v2))
 
 
-def along(xp: Namespace, of: Direction, z: Array) -> Array:
-    """The a = <z, vbar> of each row, one row after the other.
-
-    The bits of a matrix product depend on how many rows there are; with these a candidate that
-    is built alone equals its row of the population.
-    """
-    return xp.vecdot(z, of.vbar)
+def row_products(xp: Namespace, of: Direction, z: Array) -> tuple[Array, Array]:
+    """The a = <z, vbar> and the |z|^2 of each row."""
+    a, norm_z2 = kernels.select(xp, z.dtype).row_products(xp, z, of.vbar)
+    return a, norm_z2
 
 
-def stretch(of: Direction, z: Array, a: Array) -> Array:
-    """(I + v v^T)^(1/2) z, for rows z with a = <z, vbar>, or for one vector and its scalar a."""
-    return z + ((of.r - 1) * a)[..., None] * of.vbar
+def candidates(
+    xp: Namespace,
+    of: Direction,
+    mean: Array | None,
+    scale: Array,
+    z: Array,
+    *,
+    mirrored: bool = False,
+) -> Array:
+    """Rows mean + scale (I + v v^T)^(1/2) z, and mirrored ones; the steps alone without a mean."""
+    a, _ = row_products(xp, of, z)
+    return kernels.select(xp, z.dtype).candidates(
+        xp, mean, scale, z, (of.r - 1) * a, of.vbar, mirrored=mirrored
+    )
+
+
+def stretch(xp: Namespace, of: Direction, z: Array) -> Array:
+    """(I + v v^T)^(1/2) z of one vector."""
+    return z + (of.r - 1) * xp.sum(z * of.vbar) * of.vbar
 
 
 def unstretch(xp: Namespace, of: Direction, y: Array) -> tuple[Array, Array]:
@@ -74,10 +88,13 @@ def unstretch(xp: Namespace, of: Direction, y: Array) -> tuple[Array, Array]:
     return y - (of.r - 1) * a * of.vbar, a
 
 
-def sample_moments(xp: Namespace, of: Direction, w: Array, z: Array, a: Array) -> Moments:
-    """Weighted sums over the rows of z: the only pass over the samples."""
+def sample_moments(
+    xp: Namespace, of: Direction, z: Array, a: Array, w_mean: Array, w: Array
+) -> tuple[Array, Moments]:
+    """The sum of w_mean z, and those with weights w: the only pass over the ranked samples."""
+    gz, az, zz = kernels.select(xp, z.dtype).moments(xp, z, w_mean, w * a, w)
     aa = xp.sum(w * a * a)
-    return Moments((w * a) @ z - aa * of.vbar, w @ (z * z), aa, xp.sum(w))
+    return gz, Moments(az - aa * of.vbar, zz, aa, xp.sum(w))
 
 
 def add_sample(of: Direction, sums: Moments, w: Array | float, z: Array, a: Array) -> Moments:

@@ -33,7 +33,6 @@ from fmnes.algorithms._shared import (
     effective_size,
     even_default_popsize,
     feasible_count,
-    mirrored,
     nes_weights,
     norm2,
     norm_of_normal,
@@ -142,13 +141,14 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 def transform(params: Params, state: State, z: Array) -> Array:
     """Steps x - m for rows of draws: sigma D (I + v v^T)^(1/2) z  (steps 1 and 2)."""
     xp = array_namespace(z)
-    of = vd.direction(xp, state.v)
-    return state.sigma * state.D * vd.stretch(of, z, vd.along(xp, of, z))
+    return vd.candidates(xp, vd.direction(xp, state.v), None, state.sigma * state.D, z)
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
     """Candidates from draws z of shape (lambda/2, d): rows m + sigma D y, then m - sigma D y."""
-    return mirrored(array_namespace(z), state.mean, transform(params, state, z))
+    xp = array_namespace(z)
+    of, scale = vd.direction(xp, state.v), state.sigma * state.D
+    return vd.candidates(xp, of, state.mean, scale, z, mirrored=True)
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
@@ -158,7 +158,8 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     phase_params, lam = params.phase, params.popsize
 
     # === Weights (steps 3 to 6) ===
-    norm_z2 = norm2(xp, z)
+    of = vd.direction(xp, v)
+    a, norm_z2 = vd.row_products(xp, of, z)
     w_hat = weights_by_candidate(
         xp,
         constant(xp, params.w_hat, z),
@@ -176,15 +177,13 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     odd, even = pair_sums(w)
 
     # === Mean and path (steps 7 and 8) ===
-    of = vd.direction(xp, v)
-    gz = odd @ z
-    gy = D * vd.stretch(of, gz, xp.sum(gz * of.vbar))  # sum w (x - m) / sigma
+    eta_B = _eta_B(xp, params, lam_F, phase, of.norm_v)
+    gz, sums = vd.sample_moments(xp, of, z, a, odd, eta_B * even)
+    gy = D * vd.stretch(xp, of, gz)  # sum w (x - m) / sigma
     p_c = (1 - params.c_c) * p_c + path_scale(params.c_c, params.mu_eff) * gy
 
     # === Shape (steps 9 and 10): the path p_c is one more sample, of weight c_1 ===
-    eta_B = _eta_B(xp, params, lam_F, phase, of.norm_v)
     c_1 = params.c_1 * lam_F / lam
-    sums = vd.sample_moments(xp, of, eta_B * even, z, vd.along(xp, of, z))
     sums = sums._replace(total=xp.zeros_like(sigma))  # the weights sum to 0, but for rounding
     sums = vd.add_sample(of, sums, c_1, *vd.unstretch(xp, of, p_c / D))
     gradient = vd.natural_gradient(xp, of, sums)

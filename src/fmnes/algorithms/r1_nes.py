@@ -17,6 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes import kernels
 from fmnes.algorithms import _shared
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms._shared import (
@@ -108,13 +109,13 @@ def transform(params: Params, state: State, z: Array) -> Array:
     The paper draws y = z + g v with one more normal number g; the distribution is the same.
     """
     xp = array_namespace(z)
-    of = vd.direction(xp, state.v)
-    return state.sigma * state.D * vd.stretch(of, z, vd.along(xp, of, z))
+    return vd.candidates(xp, vd.direction(xp, state.v), None, state.sigma * state.D, z)
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
-    """Candidates from draws z of shape (lambda, d)."""
-    return state.mean + transform(params, state, z)
+    """Candidates m + sigma D (I + v v^T)^(1/2) z from draws z of shape (lambda, d)."""
+    xp = array_namespace(z)
+    return vd.candidates(xp, vd.direction(xp, state.v), state.mean, state.sigma * state.D, z)
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
@@ -128,16 +129,15 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     """
     xp = array_namespace(z)
     mean, sigma, D, v = state
-    norm_z2 = norm2(xp, z)
+    of = vd.direction(xp, v)
+    a, norm_z2 = vd.row_products(xp, of, z)
     u = weights_by_candidate(xp, constant(xp, params.u, z), f, norm_z2)
 
-    of = vd.direction(xp, v)
-    a = vd.along(xp, of, z)
-    gz = u @ z
-    gy = D * vd.stretch(of, gz, xp.sum(gz * of.vbar))  # sum u (x - m) / sigma
+    gz, az, _ = kernels.select(xp, z.dtype).moments(xp, z, u, u * a)
+    gy = D * vd.stretch(xp, of, gz)  # sum u (x - m) / sigma
 
     aa = xp.sum(u * a * a)
-    az = (u * a) @ z - aa * of.vbar  # sum u a (z - a vbar), orthogonal to v
+    az = az - aa * of.vbar  # sum u a (z - a vbar), orthogonal to v
     # With one variable there is nothing beside v to compare it with: v rests, sigma does all.
     q = (xp.sum(u * norm_z2) - aa) / (params.dim - 1) if params.dim > 1 else aa
     along = of.g / (2 * of.norm_v) * (aa - q)

@@ -21,6 +21,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes import kernels
 from fmnes.algorithms import _shared
 from fmnes.algorithms._balance import common_factor
 from fmnes.algorithms._shared import (
@@ -113,22 +114,24 @@ def transform(params: Params, state: State, z: Array) -> Array:
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
-    """Candidates from draws z of shape (lambda, d)."""
-    return state.mean + transform(params, state, z)
+    """Candidates m + sigma D z from draws z of shape (lambda, d)."""
+    xp = array_namespace(z)
+    return kernels.select(xp, z.dtype).candidates(xp, state.mean, state.sigma * state.D, z)
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
     """The next state, from the draws of `ask` and the values of its candidates."""
     xp = array_namespace(z)
     mean, sigma, D, p_sigma, p_c, generation = state
-    norm_z2 = norm2(xp, z)
+    kernel = kernels.select(xp, z.dtype)
+    _, norm_z2 = kernel.row_products(xp, z)
     w_m = weights_by_candidate(xp, constant(xp, np.clip(params.w, 0, None), z), f, norm_z2)
     w = w_m
     if params.active:
         w = weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
+    gz, _, gzz = kernel.moments(xp, z, w_m, None, w)
 
-    # === Step size ===
-    gz = w_m @ z  # D^-1 sum w (x - m) / sigma
+    # === Step size: gz is D^-1 sum w (x - m) / sigma ===
     p_sigma = (1 - params.c_sigma) * p_sigma + path_scale(params.c_sigma, params.mu_eff) * gz
     norm_p2 = norm2(xp, p_sigma)
     growth = params.c_sigma / params.d_sigma * (xp.sqrt(norm_p2) / params.chi_n - 1)
@@ -136,7 +139,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     # === Covariance ===
     h = _not_stalled(xp, params, norm_p2, generation)
     D_new, p_c = (_learn_exponentially if params.active else _learn)(
-        xp, params, D, p_c, gz, w @ (z * z) - xp.sum(w), h
+        xp, params, D, p_c, gz, gzz - xp.sum(w), h
     )
     k = common_factor(xp, D_new)
     new = State(

@@ -16,6 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes import kernels
 from fmnes.algorithms import _shared
 from fmnes.algorithms._shared import (
     Array,
@@ -25,7 +26,6 @@ from fmnes.algorithms._shared import (
     constant,
     diagonal_of,
     nes_weights,
-    norm2,
     unless_flat,
     weights_by_candidate,
 )
@@ -96,8 +96,9 @@ def transform(params: Params, state: State, z: Array) -> Array:
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
-    """Candidates from draws z of shape (lambda, d)."""
-    return state.mean + transform(params, state, z)
+    """Candidates m + s z from draws z of shape (lambda, d)."""
+    xp = array_namespace(z)
+    return kernels.select(xp, z.dtype).candidates(xp, state.mean, state.s, z)
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
@@ -107,9 +108,12 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     eta_sigma / 2 times the largest z_j^2: whatever the ranking, s stays a finite number.
     """
     xp = array_namespace(z)
-    u = weights_by_candidate(xp, constant(xp, params.u, z), f, norm2(xp, z))
-    mean = state.mean + state.s * (u @ z)
-    s = state.s * xp.exp(0.5 * params.eta_sigma * (u @ (z * z)))  # the -1 drops out: sum u = 0
+    kernel = kernels.select(xp, z.dtype)
+    _, norm_z2 = kernel.row_products(xp, z)
+    u = weights_by_candidate(xp, constant(xp, params.u, z), f, norm_z2)
+    gz, _, gzz = kernel.moments(xp, z, u, None, u)  # sum u z, sum u z*z
+    mean = state.mean + state.s * gz
+    s = state.s * xp.exp(0.5 * params.eta_sigma * gzz)  # the -1 drops out: sum u = 0
     return unless_flat(xp, f, state, State(mean, s))
 
 

@@ -118,23 +118,25 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 def transform(params: Params, state: State, z: Array) -> Array:
     """Steps x - m for rows of draws: sigma D (I + v v^T)^(1/2) z."""
     xp = array_namespace(z)
-    of = vd.direction(xp, state.v)
-    return state.sigma * state.D * vd.stretch(of, z, vd.along(xp, of, z))
+    return vd.candidates(xp, vd.direction(xp, state.v), None, state.sigma * state.D, z)
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
-    """Candidates from draws z of shape (lambda, d)."""
-    return state.mean + transform(params, state, z)
+    """Candidates m + sigma D (I + v v^T)^(1/2) z from draws z of shape (lambda, d)."""
+    xp = array_namespace(z)
+    return vd.candidates(xp, vd.direction(xp, state.v), state.mean, state.sigma * state.D, z)
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
     """The next state, from the draws of `ask` and the values of its candidates."""
     xp = array_namespace(z)
     mean, sigma, D, v, p_sigma, p_c = state
-    w = weights_by_candidate(xp, constant(xp, params.w, z), f, norm2(xp, z))
+    of = vd.direction(xp, v)
+    a, norm_z2 = vd.row_products(xp, of, z)
+    w = weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
+    gz, sums = vd.sample_moments(xp, of, z, a, w, params.c_mu * w)
 
     # === Step size: the path is summed in z, which is (I + v v^T)^(-1/2) D^-1 (x - m) / sigma ===
-    gz = w @ z
     p_sigma = (1 - params.c_sigma) * p_sigma + path_scale(params.c_sigma, params.mu_eff) * gz
     norm_p2 = norm2(xp, p_sigma)
     growth = params.c_sigma / params.d_sigma * (xp.sqrt(norm_p2) / params.chi_n - 1)
@@ -142,12 +144,10 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     h = xp.astype(norm_p2 < (2 + 4 / (params.dim + 1)) * params.dim, z.dtype)
 
     # === Mean and path ===
-    of = vd.direction(xp, v)
-    gy = D * vd.stretch(of, gz, xp.sum(gz * of.vbar))  # sum w (x - m) / sigma
+    gy = D * vd.stretch(xp, of, gz)  # sum w (x - m) / sigma
     p_c = (1 - params.c_c) * p_c + h * path_scale(params.c_c, params.mu_eff) * gy
 
     # === Shape: the path p_c is one more sample, of weight c_1 ===
-    sums = vd.sample_moments(xp, of, params.c_mu * w, z, vd.along(xp, of, z))
     sums = vd.add_sample(of, sums, h * params.c_1, *vd.unstretch(xp, of, p_c / D))
     D, v = _move(xp, D, v, of.norm_v, vd.natural_gradient(xp, of, sums))
     k = common_factor(xp, D)

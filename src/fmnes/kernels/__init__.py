@@ -9,8 +9,15 @@ imported, and can be forced by environment variables (an empty one counts as not
 - ``FMNES_NUM_THREADS``, else ``OMP_NUM_THREADS``, else as many as the process may use CPUs.
 """
 
+import functools
 import importlib.util
 import os
+from types import ModuleType
+from typing import Any
+
+from array_api_compat import is_numpy_namespace
+
+from fmnes.kernels import agnostic
 
 EXTENSION = "fmnes.kernels._native"
 MAX_THREADS = 1024
@@ -61,7 +68,7 @@ _level = _choice("FMNES_LEVEL", "auto", "baseline", "avx2", "avx512", "neon")
 _num_threads = _default_num_threads()
 
 if in_use == "native":
-    from fmnes.kernels import _native
+    from fmnes.kernels import _native, native
 
     if _level != "auto":
         if _level not in _native.levels_here():
@@ -71,3 +78,11 @@ if in_use == "native":
             )
         _native.set_level(_level)
     _native.set_num_threads(_num_threads)
+
+
+@functools.cache
+def select(xp: Any, dtype: Any) -> ModuleType:
+    """The module with the passes over draws of this array library and dtype."""
+    if in_use == "native" and is_numpy_namespace(xp) and dtype in (xp.float64, xp.float32):
+        return native
+    return agnostic

@@ -22,3 +22,22 @@ def two_scales(
 def rosenbrock(x: _Rows, out: _Vector) -> None: ...
 def rastrigin(x: _Rows, out: _Vector) -> None: ...
 def halfspaces(x: _Rows, out: _Vector) -> None: ...
+def row_products(z: _Rows, vbar: _Rows | None, a: _Rows | None, norm2: _Rows) -> None: ...
+def candidates(
+    z: _Rows,
+    mean: _Rows | None,
+    scale: _Rows,
+    c: _Rows | None,
+    vbar: _Rows | None,
+    mirrored: bool,
+    out: _Rows,
+) -> None: ...
+def moments(
+    z: _Rows,
+    w1: _Rows | None,
+    w2: _Rows | None,
+    w3: _Rows | None,
+    out1: _Rows | None,
+    out2: _Rows | None,
+    out3: _Rows | None,
+) -> None: ...
