@@ -147,7 +147,7 @@ def log(x: Floats, e: Floats, s: Floats, y: Floats) -> None:
     np.multiply(s, s, out=x)
     _horner(x, R, out=y)
     x *= s
-    x *= y
+    x *= y  # the smallest terms come first, as in functions.hpp
     x += np.multiply(e, LN2_LOW, out=y)
     s += s
     x += s
