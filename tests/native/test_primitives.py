@@ -1,0 +1,395 @@
+"""The compiled passes over the draws equal the array-agnostic ones, and so do the methods."""
+
+import math
+
+import hypothesis
+import numpy as np
+import pytest
+from array_api_compat import numpy as xp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fmnes
+from fmnes import kernels
+from fmnes.algorithms import METHODS, Shape
+from fmnes.kernels import _native, agnostic, native
+
+DTYPES = [np.float64, np.float32]
+# One number, less than eight lanes, all of them, some more; one piece of a row and several.
+DIMS = [1, 3, 8, 9, 40, 511, 2048, 2049, 5000]
+SETTINGS = [
+    fmnes.CRFMNES(),
+    fmnes.CRFMNES(variant="paper"),
+    fmnes.VDCMA(),
+    fmnes.SepCMA(),
+    fmnes.SepCMA(rates="pycma"),
+    fmnes.SNES(),
+    fmnes.R1NES(),
+]
+# The paper's c_1 is negative for d < 5, and its covariance breaks up by itself.
+CASES = [
+    (settings, dim)
+    for settings in SETTINGS
+    for dim in (1, 2, 10, 300)
+    if dim >= 5 or settings != fmnes.CRFMNES(variant="paper")
+]
+MODULES = {module.Settings: module for module in METHODS.values()}
+
+
+@pytest.fixture(autouse=True)
+def level_and_threads():
+    """What a test sets is gone after it."""
+    level, threads = _native.level(), _native.num_threads()
+    yield
+    _native.set_level(level)
+    _native.set_num_threads(threads)
+
+
+class Arguments:
+    """Draws, and what the three passes take beside them."""
+
+    def __init__(self, n, dim, dtype=np.float64, seed=0):
+        rng = np.random.default_rng([n, dim, seed])
+
+        def normal(*shape):
+            return rng.normal(size=shape).astype(dtype)
+
+        self.z = normal(n, dim)
+        self.mean, self.scale = 10 * normal(dim), np.exp(normal(dim))
+        self.vbar = normal(dim) / dtype(math.sqrt(dim))
+        self.c, self.w1, self.w2, self.w3 = normal(n), normal(n), normal(n), normal(n)
+        self.w1[: n // 2] = 0  # as the worse half has it in CMA-ES
+        self.w3[: n // 3] = 0
+
+    def results(self, kernel):
+        """All that a kernel module makes of them, by name."""
+        z, vbar, c = self.z, self.vbar, self.c
+        along, norm2 = kernel.row_products(xp, z, vbar)
+        gz, az, zz = kernel.moments(xp, z, self.w1, self.w2, self.w3)
+        return {
+            "along": along,
+            "norm2": norm2,
+            "steps": kernel.candidates(xp, None, self.scale, z, c, vbar),
+            "x": kernel.candidates(xp, self.mean, self.scale, z, c, vbar),
+            "mirrored": kernel.candidates(xp, self.mean, self.scale, z, c, vbar, mirrored=True),
+            "separable": kernel.candidates(xp, self.mean, self.scale, z),
+            "gz": gz,
+            "az": az,
+            "zz": zz,
+        }
+
+
+def exact(arguments):
+    """In extended precision, and how large the terms are that were added up."""
+    with np.errstate(all="raise"):
+        long = {name: np.asarray(x, np.longdouble) for name, x in vars(arguments).items()}
+        z, vbar, scale, mean = long["z"], long["vbar"], long["scale"], long["mean"]
+        y = z + long["c"][:, None] * vbar
+        w1, w2, w3 = long["w1"], long["w2"], long["w3"]
+        return {
+            "along": (z @ vbar, np.abs(z) @ np.abs(vbar)),
+            "norm2": (np.sum(z * z, axis=1), np.sum(z * z, axis=1)),
+            "steps": (scale * y, scale * (np.abs(z) + np.abs(y - z))),
+            "x": (mean + scale * y, np.abs(mean) + scale * (np.abs(z) + np.abs(y - z))),
+            "gz": (w1 @ z, np.abs(w1) @ np.abs(z)),
+            "az": (w2 @ z, np.abs(w2) @ np.abs(z)),
+            "zz": (w3 @ (z * z), np.abs(w3) @ (z * z)),
+        }
+
+
+# --- Each pass ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("n", [1, 2, 5, 17])
+def test_each_pass_is_what_it_says(n, dim, dtype):
+    """Sums in float64: in float32 nothing is lost but by the last rounding."""
+    arguments = Arguments(n, dim, dtype)
+    results = arguments.results(native)
+    eps = np.finfo(dtype).eps
+    for name, (value, size) in exact(arguments).items():
+        assert results[name].dtype == dtype, name
+        of_terms = 2 * eps if name in ("steps", "x") else (n + dim) * np.finfo(np.float64).eps
+        error = np.abs(results[name] - value)
+        assert np.all(error <= 2 * eps * np.abs(value) + of_terms * size), name
+
+
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("n", [1, 4, 17])
+def test_candidates_are_those_of_numpy_to_the_bit(n, dim):
+    """Every operation is one of IEEE, in the same order."""
+    ours, theirs = (Arguments(n, dim).results(kernel) for kernel in (native, agnostic))
+    for name in ("steps", "x", "mirrored", "separable"):
+        np.testing.assert_array_equal(ours[name], theirs[name])
+
+
+@given(n=st.integers(1, 40), dim=st.integers(1, 600), seed=st.integers(0, 1000))
+def test_random_shapes(n, dim, seed):
+    arguments = Arguments(n, dim, seed=seed)
+    ours, theirs = arguments.results(native), arguments.results(agnostic)
+    for name, value in theirs.items():
+        np.testing.assert_allclose(
+            ours[name], value, rtol=0, atol=1e-13 * (n + math.sqrt(dim) + 10), err_msg=name
+        )
+
+
+@hypothesis.settings(max_examples=5)
+@given(size=st.floats(4, 7.3), share=st.floats(0, 1), dtype=st.sampled_from(DTYPES))
+def test_large_shapes(size, share, dtype):
+    """Up to 2e7 numbers, from one long row to many rows of one number."""
+    n = round(10 ** (share * size))
+    arguments = Arguments(n, round(10**size / n), dtype)
+    ours, theirs = arguments.results(native), arguments.results(agnostic)
+    for name, value in theirs.items():
+        size = np.max(np.abs(value))
+        atol = 100 * math.sqrt(n + 10) * np.finfo(dtype).eps * size
+        np.testing.assert_allclose(ours[name], value, rtol=0, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("which", range(8))
+def test_weights_that_are_not_given(which):
+    arguments = Arguments(9, 30)
+    given_ = (arguments.w1, arguments.w2, arguments.w3)
+    some = [w if which >> k & 1 else None for k, w in enumerate(given_)]
+    whole = native.moments(xp, arguments.z, *given_)
+    for w, partial, full in zip(some, native.moments(xp, arguments.z, *some), whole, strict=True):
+        if w is None:
+            assert partial is None
+        else:
+            np.testing.assert_array_equal(partial, full)
+
+
+@pytest.mark.parametrize("kernel", [native, agnostic])
+def test_products_without_a_direction(kernel):
+    arguments = Arguments(9, 30)
+    along, norm2 = kernel.row_products(xp, arguments.z)
+    assert along is None
+    np.testing.assert_array_equal(norm2, kernel.row_products(xp, arguments.z, arguments.vbar)[1])
+
+
+def test_no_rows():
+    empty = Arguments(0, 5)
+    for kernel in (native, agnostic):
+        for name, value in empty.results(kernel).items():
+            shape = {"along": 0, "norm2": 0, "gz": 5, "az": 5, "zz": 5}.get(name, (0, 5))
+            expected = np.zeros(shape)
+            np.testing.assert_array_equal(value, expected)
+
+
+# --- Bits -----------------------------------------------------------------------------------------
+
+
+def same(ours, theirs):
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dim", [1, 30, 5000])
+def test_a_row_does_not_depend_on_the_others(dim, dtype):
+    arguments = Arguments(11, dim, dtype)
+    whole = arguments.results(native)
+    for first, last in ((0, 1), (3, 4), (2, 9)):
+        part = Arguments(11, dim, dtype)
+        part.z, part.c = arguments.z[first:last], arguments.c[first:last]
+        part.w1 = part.w2 = part.w3 = np.ones(last - first, dtype)
+        some = part.results(native)
+        for name in ("along", "norm2", "steps", "x", "separable"):
+            np.testing.assert_array_equal(some[name], whole[name][first:last])
+        mirrored = whole["mirrored"].reshape(2, 11, dim)[:, first:last].reshape(-1, dim)
+        np.testing.assert_array_equal(some["mirrored"], mirrored)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_step_asked_for_alone_leads_to_the_same_candidate(dtype):
+    results = Arguments(7, 300, dtype).results(native)
+    mean = Arguments(7, 300, dtype).mean
+    np.testing.assert_array_equal(results["x"], mean + results["steps"])
+    np.testing.assert_array_equal(results["mirrored"][:7], mean + results["steps"])
+    np.testing.assert_array_equal(results["mirrored"][7:], mean - results["steps"])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 1), (17, 30), (6, 5001)])
+def test_every_level_gives_the_same_bits(shape, dtype):
+    arguments = Arguments(*shape, dtype)
+    results = []
+    for level in _native.levels_here():
+        _native.set_level(level)
+        results.append(arguments.results(native))
+    for other in results[1:]:
+        same(other, results[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(2, 1_000_003), (700, 3001), (6000, 300)])
+def test_threads_change_no_bit(shape, dtype):
+    arguments = Arguments(*shape, dtype)
+    results = []
+    for threads in (1, 2, 5):
+        _native.set_num_threads(threads)
+        results.append(arguments.results(native))
+    for other in results[1:]:
+        same(other, results[0])
+
+
+# --- How arrays may lie ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_layout_and_read_only(dtype):
+    plain, other = Arguments(6, 50, dtype), Arguments(6, 50, dtype)
+    for name, x in vars(plain).items():
+        wide = np.repeat(x, 2, axis=-1)
+        laid = wide[..., ::2] if name != "z" else np.asfortranarray(x)
+        laid.flags.writeable = False
+        setattr(other, name, laid)
+    same(other.results(native), plain.results(native))
+
+
+def test_the_extension_refuses_what_does_not_fit():
+    z, v, n = np.ones((2, 3)), np.ones(3), np.ones(2)
+    with pytest.raises(ValueError, match=r"^expected vectors as long as the rows of z$"):
+        _native.row_products(z, n, n, n)
+    with pytest.raises(ValueError, match=r"^expected vectors with one number for each row of z$"):
+        _native.row_products(z, v, v, n)
+    with pytest.raises(ValueError, match=r"^expected two arrays that go together"):
+        _native.row_products(z, v, None, n)
+    with pytest.raises(ValueError, match=r"^expected two arrays that go together"):
+        _native.candidates(z, v, v, n, None, False, z)
+    with pytest.raises(ValueError, match=r"^expected two arrays that go together"):
+        _native.moments(z, n, None, None, None, None, None)
+    with pytest.raises(ValueError, match=r"^out: expected a row for each candidate$"):
+        _native.candidates(z, v, v, None, None, True, z)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        _native.row_products(z, v.astype(np.float32), n, n)  # one dtype for all
+
+
+# --- Which of the two is used ---------------------------------------------------------------------
+
+
+def test_what_is_selected():
+    import array_api_strict
+
+    assert kernels.select(xp, np.dtype(np.float64)) is native
+    assert kernels.select(xp, np.dtype(np.float32)) is native
+    assert kernels.select(np, np.dtype(np.float64)) is native
+    assert kernels.select(xp, np.dtype(np.float16)) is agnostic
+    assert kernels.select(array_api_strict, array_api_strict.float64) is agnostic
+
+
+# --- The methods ----------------------------------------------------------------------------------
+
+
+class Search:
+    """The pure functions of a method with constants, draws and a first state."""
+
+    def __init__(self, settings, dim, dtype=np.float64):
+        self.module, self.dim, self.dtype = MODULES[type(settings)], dim, dtype
+        popsize = self.module.default_popsize(dim)
+        self.params = self.module.params(dim, popsize, settings)
+        self.rows = popsize // 2 if self.module.ANTITHETIC else popsize
+        D = np.exp(np.linspace(0, 1, dim)).astype(dtype)
+        v = np.random.default_rng(0).normal(size=dim).astype(dtype)
+        mean = np.full(dim, 3.0, dtype)
+        self.state = self.module.init(self.params, mean, np.asarray(2.0, dtype), Shape(D=D), v)
+
+    def draws(self, generation):
+        z = np.random.default_rng([1, generation]).normal(size=(self.rows, self.dim))
+        return z.astype(self.dtype)
+
+
+def ellipsoid(x):
+    """Condition 1e4. Its minimum is not at 0, where the mean would have no digits to compare."""
+    x = np.asarray(x, np.float64) - 1
+    return np.sum(1e4 ** np.linspace(0, 1, x.shape[1]) * x * x, axis=1)
+
+
+def assert_close(ours, theirs, tolerance):
+    """Field by field, relative to the largest entry of each."""
+    for name, value in theirs._asdict().items():
+        value = np.asarray(value, np.float64)
+        atol = tolerance * np.max(np.abs(value))
+        np.testing.assert_allclose(getattr(ours, name), value, rtol=0, atol=atol, err_msg=name)
+
+
+def with_agnostic(monkeypatch):
+    monkeypatch.setattr(kernels, "select", lambda xp, dtype: agnostic)
+
+
+@pytest.mark.parametrize(("settings", "dim"), CASES, ids=repr)
+def test_a_hundred_generations(settings, dim, monkeypatch):
+    """From the same state one step to 1e-12; with the same draws and ranks a hundred to 1e-9."""
+    search = Search(settings, dim)
+    module, params = search.module, search.params
+    ours = theirs = search.state
+    for generation in range(100):
+        z = search.draws(generation)
+        x = module.ask(params, ours, z)
+        f = ellipsoid(x)
+        after = module.tell(params, ours, z, f)
+        with monkeypatch.context() as patch:
+            with_agnostic(patch)
+            size = np.max(np.abs(x - ours.mean))
+            expected = module.ask(params, ours, z)
+            np.testing.assert_allclose(x, expected, rtol=1e-12, atol=1e-12 * size)
+            assert_close(after, module.tell(params, ours, z, f), 1e-12)
+            theirs = module.tell(params, theirs, z, f)
+        ours = after
+        assert_close(ours, theirs, 1e-9)
+
+
+@pytest.mark.parametrize(("settings", "dim"), CASES, ids=repr)
+def test_float32(settings, dim, monkeypatch):
+    """One step from states along a run, beside the same step in float64."""
+    search = Search(settings, dim, np.float32)
+    module, params, state = search.module, search.params, search.state
+    for generation in range(30):
+        z = search.draws(generation)
+        x = module.ask(params, state, z)
+        assert x.dtype == np.float32
+        f = ellipsoid(x).astype(np.float32)
+        after = module.tell(params, state, z, f)
+        assert {np.asarray(field).dtype for field in after} == {np.dtype(np.float32)}
+        wide = type(state)(*(np.asarray(field, np.float64) for field in state))
+        with monkeypatch.context() as patch:
+            with_agnostic(patch)
+            expected = module.tell(params, wide, z.astype(np.float64), f.astype(np.float64))
+        assert_close(after, expected, 2e-5)
+        state = after
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("settings", SETTINGS, ids=repr)
+def test_a_method_gives_the_same_bits_at_every_level_and_number_of_threads(settings, dtype):
+    """The sums of NumPy that are left do not know of either."""
+    states = []
+    for level in _native.levels_here():
+        for threads in (1, 3):
+            _native.set_level(level)
+            _native.set_num_threads(threads)
+            search = Search(settings, 6000, dtype)
+            state = search.state
+            for generation in range(3):
+                z = search.draws(generation)
+                x = search.module.ask(search.params, state, z)
+                state = search.module.tell(search.params, state, z, ellipsoid(x).astype(dtype))
+            states.append(state)
+    for other in states[1:]:
+        same(other._asdict(), states[0]._asdict())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("settings", SETTINGS, ids=repr)
+def test_candidates_built_alone(settings, dtype):
+    """The population, its rows one by one, and mean plus step: the same bits."""
+    search = Search(settings, 77, dtype)
+    module, params, state, z = search.module, search.params, search.state, search.draws(0)
+    x = module.ask(params, state, z)
+    step = module.transform(params, state, z)
+    signs = (1, -1) if module.ANTITHETIC else (1,)
+    np.testing.assert_array_equal(x, np.concatenate([state.mean + sign * step for sign in signs]))
+    for i in range(search.rows):
+        alone = module.ask(params, state, z[i : i + 1])
+        np.testing.assert_array_equal(alone[0], x[i])
