@@ -12,10 +12,10 @@
 namespace fmnes::FMNES_LEVEL {
 
 // c[0] + x (c[1] + x (c[2] + ...)), times a power of two
-template <int N>
-FMNES_INLINE f64 horner(f64 x, const double (&c)[N], double scale = 1) {
-    f64 y(scale * c[N - 1]);
-    FMNES_UNROLL for (int i = N - 2; i >= 0; --i) y = y * x + f64(scale * c[i]);
+template <int N, int P>
+FMNES_INLINE Floats<P> horner(Floats<P> x, const double (&c)[N], double scale = 1) {
+    Floats<P> y(scale * c[N - 1]);
+    FMNES_UNROLL for (int i = N - 2; i >= 0; --i) y = y * x + Floats<P>(scale * c[i]);
     return y;
 }
 
@@ -29,25 +29,29 @@ constexpr double TWO52 = 0x1p52;
 // ln x for normal x > 0: x = 2^e m with m in [sqrt(1/2), sqrt(2)), s = (m - 1)/(m + 1),
 // ln m = 2 s + s^3 R(s^2). SCALE, a power of two or minus one, is in the constants: it is free, and
 // exact.
-template <int SCALE>
-FMNES_INLINE f64 scaled_log(f64 x) {
+template <int SCALE, int P>
+FMNES_INLINE Floats<P> scaled_log(Floats<P> x) {
     constexpr double R[] = {0x1.5555555555558p-1, 0x1.99999999952e2p-2, 0x1.2492492df148dp-2,
                             0x1.c71c62e5800a1p-3, 0x1.7462b4ab2ef6bp-3, 0x1.39fe606542ddep-3,
                             0x1.2b584aae78a57p-3};
-    u64 shifted = as_u64(x) - u64(SQRT_HALF_BITS - ONE_BITS);
-    u64 exponent = shifted >> 52;  // e + 1023
-    f64 e = as_f64(exponent | as_u64(f64(TWO52))) - f64(TWO52 + 1023);
-    f64 m = as_f64((shifted & u64(MANTISSA)) + u64(SQRT_HALF_BITS));
-    f64 s = (m - f64(1)) / (m + f64(1));
-    f64 w = s * s;
-    f64 small = s * w * horner(w, R, SCALE) + e * f64(SCALE * LN2_LOW);
-    return e * f64(SCALE * LN2_HIGH) + (f64(SCALE * 2) * s + small);
+    Bits<P> shifted = as_u64(x) - Bits<P>(SQRT_HALF_BITS - ONE_BITS);
+    Bits<P> exponent = shifted >> 52;  // e + 1023
+    Floats<P> e = as_f64(exponent | as_u64(Floats<P>(TWO52))) - Floats<P>(TWO52 + 1023);
+    Floats<P> m = as_f64((shifted & Bits<P>(MANTISSA)) + Bits<P>(SQRT_HALF_BITS));
+    Floats<P> s = (m - Floats<P>(1)) / (m + Floats<P>(1));
+    Floats<P> w = s * s;
+    Floats<P> small = s * w * horner(w, R, SCALE) + e * Floats<P>(SCALE * LN2_LOW);
+    return e * Floats<P>(SCALE * LN2_HIGH) + (Floats<P>(SCALE * 2) * s + small);
 }
 
-FMNES_INLINE f64 log(f64 x) { return scaled_log<1>(x); }
+template <int P>
+FMNES_INLINE Floats<P> log(Floats<P> x) {
+    return scaled_log<1>(x);
+}
 
 // exp x for |x| < 700: x = k ln 2 + r, exp r = 1 + r + r^2 E(r).
-FMNES_INLINE f64 exp(f64 x) {
+template <int P>
+FMNES_INLINE Floats<P> exp(Floats<P> x) {
     constexpr double E[] = {0.5,
                             0.16666666666666669,
                             0.041666666666624164,
@@ -60,43 +64,45 @@ FMNES_INLINE f64 exp(f64 x) {
                             2.5100375832561234e-08};
     constexpr double INV_LN2 = 1.4426950408889634;
     constexpr double ROUND = 0x1.8p52;  // adding it rounds to an integer, kept in the low bits
-    f64 shifted = x * f64(INV_LN2) + f64(ROUND);
-    f64 k = shifted - f64(ROUND);
-    f64 r = (x - k * f64(LN2_HIGH)) - k * f64(LN2_LOW);
-    f64 y = f64(1) + (r + r * r * horner(r, E));
+    Floats<P> shifted = x * Floats<P>(INV_LN2) + Floats<P>(ROUND);
+    Floats<P> k = shifted - Floats<P>(ROUND);
+    Floats<P> r = (x - k * Floats<P>(LN2_HIGH)) - k * Floats<P>(LN2_LOW);
+    Floats<P> y = Floats<P>(1) + (r + r * r * horner(r, E));
     return as_f64(as_u64(y) + (as_u64(shifted) << 52));
 }
 
 // The cosine and sine of a turn times turn/2^64. The top bits of turn + 1/8 choose the quarter of
 // the circle, so that the reduction to [-pi/4, pi/4) is exact; the next 52 bits are the angle.
-FMNES_INLINE void cos_sin(u64 turn, f64& cosine, f64& sine) {
+template <int P>
+FMNES_INLINE void cos_sin(Bits<P> turn, Floats<P>& cosine, Floats<P>& sine) {
     constexpr double S[] = {0.7853981633974483,    -0.08074551218828054,    0.002490394570188844,
                             -3.657620415891387e-05, 3.133616225433416e-07, -1.7571500746983935e-09,
                             6.877360573166326e-12};
     constexpr double C[] = {-0.30842513753404244,   0.015854344243815488,   -0.0003259918869271996,
                             3.590860447448612e-06, -2.4611366238309744e-08, 1.1500679700940496e-10,
                             -3.863156948832656e-13};
-    turn = turn + u64(uint64_t{1} << 61);
-    f64 g = as_f64(((turn >> 10) & u64(MANTISSA)) | u64(ONE_BITS)) - f64(1.5);
+    turn = turn + Bits<P>(uint64_t{1} << 61);
+    Floats<P> g = as_f64(((turn >> 10) & Bits<P>(MANTISSA)) | Bits<P>(ONE_BITS)) - Floats<P>(1.5);
     g = g + g;  // the angle in units of pi/4, in [-1, 1)
-    f64 w = g * g;
-    f64 s = g * horner(w, S);
-    f64 c = f64(1) + w * horner(w, C);
-    u64 odd = turn << 1, sign(uint64_t{1} << 63);  // an odd number of quarter turns swaps them
+    Floats<P> w = g * g;
+    Floats<P> s = g * horner(w, S);
+    Floats<P> c = Floats<P>(1) + w * horner(w, C);
+    Bits<P> odd = turn << 1, sign(uint64_t{1} << 63);  // an odd number of quarter turns swaps them
     cosine = as_f64(as_u64(select_by_sign(odd, s, c)) ^ ((turn ^ odd) & sign));
     sine = as_f64(as_u64(select_by_sign(odd, c, s)) ^ (turn & sign));
 }
 
 // sin(pi x)^2 for any x, of full relative accuracy near its zeros too: the nearest integer is
 // taken from |x| exactly. Numbers from 2^52 on are integers; of an infinite one NaN is left.
-FMNES_INLINE f64 sin_pi_squared(f64 x) {
+template <int P>
+FMNES_INLINE Floats<P> sin_pi_squared(Floats<P> x) {
     constexpr double S[] = {3.141592653589793,     -5.167712780049969,      2.5501640398773007,
                             -0.5992645293189447,   0.0821458865731029,      -0.007370430505916944,
                             0.0004662998161898394, -2.1903497074626018e-05, 7.697826768224191e-07};
     x = abs(x);
-    f64 rest = x - ((x + f64(TWO52)) - f64(TWO52));  // in [-1/2, 1/2]
-    rest = select(x < f64(TWO52), rest, x - x);
-    f64 sine = rest * horner(rest * rest, S);
+    Floats<P> rest = x - ((x + Floats<P>(TWO52)) - Floats<P>(TWO52));  // in [-1/2, 1/2]
+    rest = select(x < Floats<P>(TWO52), rest, x - x);
+    Floats<P> sine = rest * horner(rest * rest, S);
     return sine * sine;
 }
 

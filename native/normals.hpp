@@ -10,28 +10,31 @@ template <class T>
 void normals(const Address& at, int64_t first, int64_t last, int64_t dim, T* out) {
     const int64_t groups = (dim + GROUP - 1) / GROUP, rows = last - first;
     const double work = DRAW_NS * static_cast<double>(rows * groups * GROUP);
-    parallel_for(rows * groups, threads_for(work), [&](int64_t from, int64_t to) {
-        for (int64_t i = from; i < to; ++i) {
-            const int64_t row = i / groups, group = i % groups, j = group * GROUP;
-            f64 z[2];
-            draw(at, static_cast<uint64_t>(first + row), static_cast<uint64_t>(group), z[0], z[1]);
-            T* to_row = out + row * dim + j;
-            for (int part = 0; part < 2; ++part) {
-                const int64_t left = dim - j - part * LANES;
-                if (left >= LANES)
-                    store(to_row + part * LANES, z[part]);
-                else if (left > 0)
-                    store_first(to_row + part * LANES, z[part], static_cast<int>(left));
-            }
+    const Keys keys(at.seed);
+    parallel_for(groups, threads_for(work), [&](int64_t from, int64_t to) {
+        for (int64_t group = from; group < to; ++group) {
+            const Group start(keys, at, group);
+            in_lockstep(0, rows, [&]<int ROWS>(int64_t row) {
+                f64 z[2][ROWS];
+                draw<ROWS>(start, first + row, z[0], z[1]);
+                for (int i = 0; i < 2 * ROWS; ++i) {
+                    const int64_t j = group * GROUP + i % 2 * LANES, left = dim - j;
+                    T* to_row = out + (row + i / 2) * dim + j;
+                    if (left >= LANES)
+                        store(to_row, z[i % 2][i / 2]);
+                    else if (left > 0)
+                        store_first(to_row, z[i % 2][i / 2], static_cast<int>(left));
+                }
+            });
         }
     });
 }
 
 // `blocks` is a multiple of eight in both.
 inline void words(const Address& at, int64_t row, int64_t blocks, uint32_t* out) {
+    const Keys keys(at.seed);
     for (int64_t group = 0; group < blocks / LANES; ++group) {
-        const Words made =
-            philox(at, static_cast<uint64_t>(row), static_cast<uint64_t>(group));
+        const Words<PARTS> made = Group(keys, at, group).words<1>(row);
         for (int k = 0; k < 4; ++k) {
             uint64_t lanes[LANES];
             std::memcpy(lanes, &made.word[k], sizeof lanes);
@@ -43,7 +46,7 @@ inline void words(const Address& at, int64_t row, int64_t blocks, uint32_t* out)
 
 inline void normals_of_words(const uint32_t* words, int64_t blocks, double* first, double* second) {
     for (int64_t i = 0; i < blocks; i += LANES) {
-        Words of;
+        Words<PARTS> of;
         for (int k = 0; k < 4; ++k) {
             uint64_t lanes[LANES];
             for (int lane = 0; lane < LANES; ++lane) lanes[lane] = words[(i + lane) * 4 + k];

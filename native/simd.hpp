@@ -43,94 +43,130 @@ typedef uint64_t u64w;
 #define FMNES_INLINE inline
 #define FMNES_UNROLL
 #endif
-constexpr int PARTS = LANES / WIDTH;
+constexpr int PARTS = LANES / WIDTH;  // registers of eight lanes
 
-struct f64 {
-    f64w part[PARTS];
-    f64() = default;
-    FMNES_INLINE f64(double x) {
-        FMNES_UNROLL for (int i = 0; i < PARTS; ++i) part[i] = x - f64w{};
+// P registers of float64, and of uint64. Everything below comes for any P.
+template <int P>
+struct Bits;
+
+#define FMNES_BINARY(TYPE, OP)                                                        \
+    friend FMNES_INLINE TYPE operator OP(TYPE a, TYPE b) {                            \
+        FMNES_UNROLL for (int i = 0; i < P; ++i) a.part[i] = a.part[i] OP b.part[i];  \
+        return a;                                                                     \
+    }
+
+template <int P>
+struct Floats {
+    f64w part[P];
+    Floats() = default;
+    FMNES_INLINE Floats(double x) {
+        FMNES_UNROLL for (int i = 0; i < P; ++i) part[i] = x - f64w{};
+    }
+    FMNES_BINARY(Floats, +)
+    FMNES_BINARY(Floats, -)
+    FMNES_BINARY(Floats, *)
+    FMNES_BINARY(Floats, /)
+
+    // All bits of a lane set where a < b; none where either is NaN.
+    friend FMNES_INLINE Bits<P> operator<(Floats a, Floats b) {
+        Bits<P> mask;
+        FMNES_UNROLL for (int i = 0; i < P; ++i) {
+#if defined(__GNUC__)
+            mask.part[i] = (u64w)(a.part[i] < b.part[i]);
+#else
+            mask.part[i] = a.part[i] < b.part[i] ? ~uint64_t{0} : 0;
+#endif
+        }
+        return mask;
     }
 };
 
-struct u64 {
-    u64w part[PARTS];
-    u64() = default;
-    FMNES_INLINE u64(uint64_t x) {
-        FMNES_UNROLL for (int i = 0; i < PARTS; ++i) part[i] = x - u64w{};
+template <int P>
+struct Bits {
+    u64w part[P];
+    Bits() = default;
+    FMNES_INLINE Bits(uint64_t x) {
+        FMNES_UNROLL for (int i = 0; i < P; ++i) part[i] = x - u64w{};
+    }
+    FMNES_BINARY(Bits, +)
+    FMNES_BINARY(Bits, -)
+    FMNES_BINARY(Bits, &)
+    FMNES_BINARY(Bits, |)
+    FMNES_BINARY(Bits, ^)
+
+    friend FMNES_INLINE Bits operator<<(Bits a, int bits) {
+        FMNES_UNROLL for (int i = 0; i < P; ++i) a.part[i] = a.part[i] << bits;
+        return a;
+    }
+    friend FMNES_INLINE Bits operator>>(Bits a, int bits) {
+        FMNES_UNROLL for (int i = 0; i < P; ++i) a.part[i] = a.part[i] >> bits;
+        return a;
     }
 };
-
-#define FMNES_BINARY(TYPE, OP)                                                         \
-    FMNES_INLINE TYPE operator OP(TYPE a, TYPE b) {                                    \
-        TYPE c;                                                                        \
-        FMNES_UNROLL for (int i = 0; i < PARTS; ++i) c.part[i] = a.part[i] OP b.part[i]; \
-        return c;                                                                      \
-    }
-FMNES_BINARY(f64, +)
-FMNES_BINARY(f64, -)
-FMNES_BINARY(f64, *)
-FMNES_BINARY(f64, /)
-FMNES_BINARY(u64, +)
-FMNES_BINARY(u64, -)
-FMNES_BINARY(u64, &)
-FMNES_BINARY(u64, |)
-FMNES_BINARY(u64, ^)
 #undef FMNES_BINARY
 
-FMNES_INLINE u64 operator<<(u64 a, int bits) {
-    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) a.part[i] = a.part[i] << bits;
-    return a;
-}
-
-FMNES_INLINE u64 operator>>(u64 a, int bits) {
-    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) a.part[i] = a.part[i] >> bits;
-    return a;
-}
+using f64 = Floats<PARTS>;
+using u64 = Bits<PARTS>;
 
 // The same bits read as the other type. (Register by register: compilers keep a copied struct in
 // memory.)
-FMNES_INLINE f64 as_f64(u64 a) {
-    f64 b;
-    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) std::memcpy(&b.part[i], &a.part[i], sizeof(f64w));
+template <int P>
+FMNES_INLINE Floats<P> as_f64(Bits<P> a) {
+    Floats<P> b;
+    FMNES_UNROLL for (int i = 0; i < P; ++i) std::memcpy(&b.part[i], &a.part[i], sizeof(f64w));
     return b;
 }
 
-FMNES_INLINE u64 as_u64(f64 a) {
-    u64 b;
-    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) std::memcpy(&b.part[i], &a.part[i], sizeof(f64w));
+template <int P>
+FMNES_INLINE Bits<P> as_u64(Floats<P> a) {
+    Bits<P> b;
+    FMNES_UNROLL for (int i = 0; i < P; ++i) std::memcpy(&b.part[i], &a.part[i], sizeof(f64w));
     return b;
 }
 
-// All bits of a lane set where a < b; none where either is NaN.
-FMNES_INLINE u64 operator<(f64 a, f64 b) {
-    u64 mask;
-    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) {
-#if defined(__GNUC__)
-        mask.part[i] = (u64w)(a.part[i] < b.part[i]);
-#else
-        mask.part[i] = a.part[i] < b.part[i] ? ~uint64_t{0} : 0;
-#endif
+template <int P>
+FMNES_INLINE Floats<P> select(Bits<P> mask, Floats<P> yes, Floats<P> no) {
+    return as_f64((as_u64(yes) & mask) | (as_u64(no) & (mask ^ Bits<P>(~uint64_t{0}))));
+}
+
+// `yes` where the top bit is set.
+template <int P>
+FMNES_INLINE Floats<P> select_by_sign(Bits<P> a, Floats<P> yes, Floats<P> no) {
+#if defined(__AVX512DQ__)
+    FMNES_UNROLL for (int i = 0; i < P; ++i) {
+        const __mmask8 mask = _mm512_movepi64_mask((__m512i)a.part[i]);
+        no.part[i] = (f64w)_mm512_mask_mov_pd((__m512d)no.part[i], mask, (__m512d)yes.part[i]);
     }
-    return mask;
+    return no;
+#elif defined(__AVX2__)
+    FMNES_UNROLL for (int i = 0; i < P; ++i) {
+        no.part[i] = (f64w)_mm256_blendv_pd((__m256d)no.part[i], (__m256d)yes.part[i],
+                                            (__m256d)a.part[i]);
+    }
+    return no;
+#else
+    return select(Bits<P>(0) - (a >> 63), yes, no);
+#endif
 }
 
-// All bits of a lane set where its bit number `bit` is.
-FMNES_INLINE u64 spread(u64 a, int bit) {
-    u64 mask = (a >> bit) & u64(1);
-    return u64(0) - mask;
+template <int P>
+FMNES_INLINE Floats<P> min(Floats<P> a, Floats<P> b) {
+    return select(a < b, a, b);
 }
 
-FMNES_INLINE f64 select(u64 mask, f64 yes, f64 no) {
-    return as_f64((as_u64(yes) & mask) | (as_u64(no) & (mask ^ u64(~uint64_t{0}))));
+template <int P>
+FMNES_INLINE Floats<P> max(Floats<P> a, Floats<P> b) {
+    return select(b < a, a, b);
 }
 
-FMNES_INLINE f64 min(f64 a, f64 b) { return select(a < b, a, b); }
-FMNES_INLINE f64 max(f64 a, f64 b) { return select(b < a, a, b); }
-FMNES_INLINE f64 abs(f64 a) { return as_f64(as_u64(a) & u64(~(uint64_t{1} << 63))); }
+template <int P>
+FMNES_INLINE Floats<P> abs(Floats<P> a) {
+    return as_f64(as_u64(a) & Bits<P>(~(uint64_t{1} << 63)));
+}
 
-FMNES_INLINE f64 sqrt(f64 a) {
-    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) {
+template <int P>
+FMNES_INLINE Floats<P> sqrt(Floats<P> a) {
+    FMNES_UNROLL for (int i = 0; i < P; ++i) {
 #if defined(__AVX512F__)
         a.part[i] = (f64w)_mm512_sqrt_pd((__m512d)a.part[i]);
 #elif defined(__AVX2__)
@@ -147,8 +183,9 @@ FMNES_INLINE f64 sqrt(f64 a) {
 }
 
 // The 64-bit products of the low 32 bits of each lane.
-FMNES_INLINE u64 multiply_low(u64 a, u64 b) {
-    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) {
+template <int P>
+FMNES_INLINE Bits<P> multiply_low(Bits<P> a, Bits<P> b) {
+    FMNES_UNROLL for (int i = 0; i < P; ++i) {
 #if defined(__AVX512F__)
         a.part[i] = (u64w)_mm512_mul_epu32((__m512i)a.part[i], (__m512i)b.part[i]);
 #elif defined(__AVX2__)

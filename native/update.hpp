@@ -84,22 +84,15 @@ Coefficients weigh(CrFmNes<T>& s, int phase, Scalars& now) {
     return of;
 }
 
-// The only pass over the draws: sum(odd z), sum(even a z), sum(even z*z), and sum(odd_hat z) into
-// p_sigma if `path`. DISTANCE: odd and odd_hat differ. Of the draws that the sums have overwritten
-// before (`again`) the first rows are made anew.
-template <bool DISTANCE, class T>
-FMNES_INLINE void sum_group(const CrFmNes<T>& s, const Coefficients& of, bool again, int64_t group,
-               f64 (&hat)[2], f64 (&gz)[2], f64 (&az)[2], f64 (&zz)[2]) {
-    for (int part = 0; part < 2; ++part) hat[part] = gz[part] = az[part] = zz[part] = f64(0);
-    const int64_t made = !s.is.store_draws ? s.half : again && s.overlaid ? SUMS : 0;
-    const T* kept = s.z + (s.is.store_draws ? group * s.half * GROUP : 0);
-    for (int64_t row = 0; row < s.half; ++row) {
-        f64 z[2];
-        if (row < made)
-            draw_group(s, row, group, z[0], z[1]);
-        else
-            z[0] = load(kept + row * GROUP), z[1] = load(kept + row * GROUP + LANES);
+// Sums over the draws of a group of coordinates: sum(odd_hat z), sum(odd z), sum(even a z) and
+// sum(even z*z), two times eight lanes each. Without DISTANCE weights odd is odd_hat.
+template <bool DISTANCE>
+struct GroupSums {
+    f64 hat[2] = {0, 0}, gz[2] = {0, 0}, az[2] = {0, 0}, zz[2] = {0, 0};
+
+    FMNES_INLINE void add(const Coefficients& of, int64_t row, f64 z0, f64 z1) {
         const f64 odd_hat(of.odd_hat[row]), even(of.even[row]), even_along(of.even_along[row]);
+        const f64 z[2] = {z0, z1};
         FMNES_UNROLL for (int part = 0; part < 2; ++part) {
             hat[part] = hat[part] + odd_hat * z[part];
             if constexpr (DISTANCE) gz[part] = gz[part] + f64(of.odd[row]) * z[part];
@@ -107,13 +100,36 @@ FMNES_INLINE void sum_group(const CrFmNes<T>& s, const Coefficients& of, bool ag
             zz[part] = zz[part] + even * (z[part] * z[part]);
         }
     }
-    if constexpr (!DISTANCE) gz[0] = hat[0], gz[1] = hat[1];
+};
+
+// The only pass over the draws. Draws that are not kept are made again; so are the first rows where
+// an earlier pass has put its sums (`again`).
+template <bool DISTANCE, class T>
+FMNES_INLINE GroupSums<DISTANCE> sum_group(const CrFmNes<T>& s, const Keys& keys,
+                                           const Coefficients& of, bool again, int64_t group) {
+    GroupSums<DISTANCE> sums;
+    const int64_t made = !s.is.store_draws ? s.half : again && s.overlaid ? SUMS : 0;
+    if (made > 0) {
+        const Group from(keys, s.at, group);
+        in_lockstep(0, made, [&]<int ROWS>(int64_t row) {
+            f64 z0[ROWS], z1[ROWS];
+            draw_group<ROWS>(s, from, row, group, z0, z1);
+            for (int i = 0; i < ROWS; ++i) sums.add(of, row + i, z0[i], z1[i]);
+        });
+    }
+    for (int64_t row = made; row < s.half; ++row) {
+        const T* z = s.z + (group * s.half + row) * GROUP;
+        sums.add(of, row, load(z), load(z + LANES));
+    }
+    if constexpr (!DISTANCE) sums.gz[0] = sums.hat[0], sums.gz[1] = sums.hat[1];
+    return sums;
 }
 
 // Returns |p_sigma|^2 and <sum(odd z), v>.
 template <bool DISTANCE, class T>
 Totals<2> sum_draws(CrFmNes<T>& s, const Coefficients& of, bool again) {
     const f64 keep(1 - s.is.c_sigma), scale(s.is.scale_sigma);
+    const Keys keys(s.at.seed);
     const double ns = s.is.store_draws ? SUM_NS : SUM_NS + DRAW_NS;
     const double work = ns * static_cast<double>(s.half * s.is.dim);
     parallel_for(s.blocks, threads_for(work), [&](int64_t from, int64_t to) {
@@ -122,8 +138,7 @@ Totals<2> sum_draws(CrFmNes<T>& s, const Coefficients& of, bool again) {
             const int64_t last = first + BLOCK < s.groups ? first + BLOCK : s.groups;
             f64 p2(0), gv(0);
             for (int64_t group = first; group < last; ++group) {
-                f64 hat[2], gz[2], az[2], zz[2];
-                sum_group<DISTANCE>(s, of, again, group, hat, gz, az, zz);
+                const auto [hat, gz, az, zz] = sum_group<DISTANCE>(s, keys, of, again, group);
                 for (int part = 0; part < 2; ++part) {
                     const int64_t j = group * GROUP + part * LANES;
                     store(sums_at(s, 0, j), gz[part]);
