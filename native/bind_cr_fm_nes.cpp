@@ -104,7 +104,7 @@ static void bind(nb::module_& m, const char* name) {
                  typename Search<T>::Use use(s);
                  Unlocked unlocked(s.is.dim * s.is.popsize);
                  kernels_of(s).ask(s, out.data(), s.is.dim, first, first + rows);
-             }, "out"_a, "first"_a)
+             }, "out"_a.noconvert(), "first"_a)
         .def("tell",
              [](Search<T>& s, Input<double, 1> f, double best_so_far) {
                  if (f.size() != static_cast<size_t>(s.is.popsize))

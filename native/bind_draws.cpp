@@ -22,14 +22,14 @@ void bind_draws(nb::module_& m) {
            Output<double, 2> out) {
             fill_normals(seed, stream, generation, first, out, kernels().normals_64);
         },
-        "seed"_a, "stream"_a, "generation"_a, "first"_a, "out"_a);
+        "seed"_a, "stream"_a, "generation"_a, "first"_a, "out"_a.noconvert());
     m.def(
         "normals",
         [](uint64_t seed, uint32_t stream, uint64_t generation, int64_t first,
            Output<float, 2> out) {
             fill_normals(seed, stream, generation, first, out, kernels().normals_32);
         },
-        "seed"_a, "stream"_a, "generation"_a, "first"_a, "out"_a);
+        "seed"_a, "stream"_a, "generation"_a, "first"_a, "out"_a.noconvert());
     m.def(
         "words",
         [](uint64_t seed, uint32_t stream, uint64_t generation, int64_t row,
@@ -39,7 +39,7 @@ void bind_draws(nb::module_& m) {
             kernels().words(Address{seed, stream, generation}, row,
                             static_cast<int64_t>(out.shape(0)), out.data());
         },
-        "seed"_a, "stream"_a, "generation"_a, "row"_a, "out"_a);
+        "seed"_a, "stream"_a, "generation"_a, "row"_a, "out"_a.noconvert());
     m.def(
         "normals_of_words",
         [](Input<uint32_t, 2> words, Output<double, 1> first, Output<double, 1> second) {
@@ -49,7 +49,7 @@ void bind_draws(nb::module_& m) {
             kernels().normals_of_words(words.data(), static_cast<int64_t>(words.shape(0)),
                                        first.data(), second.data());
         },
-        "words"_a, "first"_a, "second"_a);
+        "words"_a, "first"_a.noconvert(), "second"_a.noconvert());
 }
 
 }  // namespace fmnes

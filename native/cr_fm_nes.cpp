@@ -70,7 +70,7 @@ void rank(CrFmNes<T>& s, const double* f) {
     std::sort(+s.order, s.order + lambda, before);
     const auto value = [&](int64_t k) { return k < of.feasible ? f[s.order[k]] : INF; };
     const double low = value((lambda - 1) / 2), high = value(lambda / 2);
-    of.median = 2 * (low / 2 + high / 2);  // the mean of two values of 1e308 would overflow
+    of.median = low / 2 + high / 2;  // the sum of two values of 1e308 would overflow
     s.survey = of;
 }
 

@@ -32,7 +32,8 @@ from fmnes.algorithms._shared import Shape
 FORMAT = 2
 _HEADER = "header"
 _RECORDS: dict[str, type[Any]] = {
-    cls.__name__: cls for cls in (Box, Budget, Generation, Limits, Result, Run, Setup, Shape, Stopping)
+    cls.__name__: cls
+    for cls in (Box, Budget, Generation, Limits, Result, Run, Setup, Shape, Stopping)
 }
 for _name, _module in METHODS.items():
     _RECORDS[_module.Settings.__name__] = _module.Settings

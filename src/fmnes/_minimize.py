@@ -14,7 +14,7 @@ from fmnes._restarts import BIPOP, IPOP, read_restarts
 from fmnes._result import Result, Status
 from fmnes._search import Search
 from fmnes._stopping import Stopping
-from fmnes.evaluate import Evaluator, Outcome, evaluate_vectorized
+from fmnes.evaluate import Evaluator, Outcome, evaluate_vectorized, read_only
 
 
 def minimize(
@@ -141,8 +141,15 @@ def _loop(
     """Run after run of the schedule: ask, evaluate, tell, until there is nothing left to do."""
     while True:
         opt = search.current
+        out = None
         while not (held := opt.stop()):
-            outcome = evaluate(opt.ask())
+            if out is None:
+                x = opt.ask()
+                if isinstance(x, np.ndarray):  # every generation of the run in the same memory
+                    out, x = x, read_only(x)
+            else:
+                opt.ask(out=out)
+            outcome = evaluate(x)
             opt.tell(outcome.values)
             search.note(outcome.first_error)
             bar.update(opt, opt.popsize)
@@ -175,8 +182,6 @@ class _Evaluation:
         return self._evaluate
 
     def _evaluate(self, x: Any) -> Outcome:
-        if isinstance(x, np.ndarray):
-            x.flags.writeable = False
         if self._vectorized:
             return evaluate_vectorized(self._fun, self._args, x)
         return self._evaluator.evaluate(self._fun, self._args, x)

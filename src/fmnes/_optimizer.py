@@ -22,7 +22,7 @@ from fmnes.algorithms._shared import Array, constant, copied
 from fmnes.evaluate import to_values
 
 _SAVED = ("setup", "budget", "popsize", "run", "state", "initial", "best", "tally", "asked")
-_PIECE = 2**16  # numbers that are worked on at a time where whole populations would be copied
+_PIECE = 2**14  # numbers that are worked on at a time where whole populations would be copied
 
 
 class Optimizer:
@@ -366,4 +366,3 @@ class Optimizer:
             f"<Optimizer {self.setup.method}, {self.setup.mean.shape[0]} variables, popsize "
             f"{self._popsize}, generation {self.nit}, best {self._tally.best_f:.6g}>"
         )
-

@@ -78,7 +78,8 @@ def _initial_shape(xp: Namespace, mean: Array, settings: Any) -> Shape:
         for field in dataclasses.fields(settings)
         if field.name in shapes and getattr(settings, field.name) is not None
     }
-    return Shape(**{"D": xp.ones_like(mean), **given})
+    ones = xp.broadcast_to(constant(xp, 1.0, mean), mean.shape)  # a number, whatever the length
+    return Shape(**{"D": ones, **given})
 
 
 def _box(xp: Namespace, x0: Array, bounds: Any, deviations: NDArray[np.float64]) -> Box:

@@ -11,7 +11,7 @@ between (an exception, a bad value, a hang, a dead worker) is settled here. The 
 In a worker `_guard` calls the objective, and `_values` turns what it returned into a float.
 """
 
-from fmnes.evaluate._evaluator import Evaluator, evaluate_vectorized
+from fmnes.evaluate._evaluator import Evaluator, evaluate_vectorized, read_only
 from fmnes.evaluate._outcome import EvaluationError, Outcome
 from fmnes.evaluate._values import to_value, to_values
 
@@ -20,6 +20,7 @@ __all__ = [
     "Evaluator",
     "Outcome",
     "evaluate_vectorized",
+    "read_only",
     "to_value",
     "to_values",
 ]

@@ -94,7 +94,7 @@ class Evaluator:
 
     def evaluate(self, fun: Callable[..., Any], args: tuple[Any, ...], x: Any) -> Outcome:
         """The values ``fun(row, *args)`` of the rows of x, shape (n, d), of any array library."""
-        x = _read_only(x)
+        x = read_only(x)
         rows = [x[i, ...] for i in range(x.shape[0])]
         if self._plain:
             values = [to_value(fun(row, *args), i) for i, row in enumerate(rows)]
@@ -142,12 +142,12 @@ class Evaluator:
 
 def evaluate_vectorized(fun: Callable[..., Any], args: tuple[Any, ...], x: Any) -> Outcome:
     """The values of all rows of x from one call ``fun(x, *args)``."""
-    return Outcome(to_values(to_host(fun(_read_only(x), *args)), x.shape[0]))
+    return Outcome(to_values(to_host(fun(read_only(x), *args)), x.shape[0]))
 
 
-def _read_only(x: Any) -> Any:
+def read_only(x: Any) -> Any:
     """A view that cannot be written to, where the library of the array knows such a thing."""
-    if not isinstance(x, np.ndarray):
+    if not isinstance(x, np.ndarray) or not x.flags.writeable:
         return x
     view = x.view()
     view.flags.writeable = False
