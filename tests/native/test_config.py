@@ -191,15 +191,20 @@ def test_the_command_line_lists_its_commands():
 
 
 def stub_of(nodes, prefix=""):
-    """The names of _native.pyi, methods after their class, each with its arguments' names."""
+    """The names of _native.pyi, methods after their class, each with its arguments' names.
+
+    A class whose name begins with an underscore is only there for others to inherit from.
+    """
     names = {}
+    bodies = {node.name: node.body for node in nodes if isinstance(node, ast.ClassDef)}
     for node in nodes:
         if isinstance(node, ast.FunctionDef):
             parts = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             names[prefix + node.name] = [part.arg for part in parts]
-        elif isinstance(node, ast.ClassDef):
-            names |= stub_of(node.body, f"{node.name}.")
-    return names
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for body in (node.body, *(bodies[base.id] for base in node.bases)):
+                names |= stub_of(body, f"{node.name}.")
+    return {name: parts for name, parts in names.items() if parts != ["self"]}  # properties
 
 
 def runtime_of(scope, prefix=""):
