@@ -18,6 +18,9 @@ from fmnes.algorithms import Algorithm, cr_fm_nes
 from fmnes.algorithms._shared import Array, Report, constant, is_feasible
 
 
+PIECE = 2**16  # numbers that are worked on at a time where a whole population would be copied
+
+
 class Address(NamedTuple):
     """Where the draws of a run are found, and how many generations it has behind it."""
 
@@ -68,16 +71,24 @@ class Engine:
         self._address, self._generation = address, address.generation
         self._converged = tolx * self.initial
         self._z: Array | None = None
+        self._store_draws = getattr(params, "store_draws", True)
+        self._memory: NDArray[Any] | None = None  # of the draws, where the library lets us keep it
 
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
         """Candidates first to last - 1, as a fresh array or in ``out``."""
-        x = self._candidates(first, last)
-        if not getattr(self.params, "store_draws", True):
-            self._z = None
         if out is None:
-            return x
-        out[...] = x
-        return out
+            x = self._candidates(first, last)
+        else:
+            x, step = out, last - first
+            if self.algorithm.LINEAR:  # in pieces: no copy of the population is made
+                step = max(1, PIECE // self.params.dim)
+            self._draws()
+            for a in range(first, last, step):
+                b = min(a + step, last)
+                out[a - first : b - first] = self._candidates(a, b)
+        if not self._store_draws:
+            self._z = None
+        return x
 
     def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
         """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
@@ -118,14 +129,18 @@ class Engine:
     def _draws(self) -> Array:
         """The draws z of this generation, kept from ask to tell."""
         if self._z is None:
-            pairs = 2 if self.algorithm.ANTITHETIC else 1
-            self._z = self._normals(0, self.params.popsize // pairs)
+            mean, rows = self.state.mean, self.params.popsize
+            if self.algorithm.ANTITHETIC:
+                rows //= 2
+            if isinstance(mean, np.ndarray) and self._store_draws and self._memory is None:
+                self._memory = np.empty((rows, mean.shape[0]), mean.dtype)
+            self._z = self._normals(0, rows, self._memory)
         return self._z
 
-    def _normals(self, first: int, last: int) -> Array:
+    def _normals(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
         mean, (seed, stream, _) = self.state.mean, self._address
-        z = random.normals(seed, stream, self._generation, first, last, mean.shape[0])
-        return constant(array_namespace(mean), z, mean)
+        z = random.normals(seed, stream, self._generation, first, last, mean.shape[0], out)
+        return z if out is not None else constant(array_namespace(mean), z, mean)
 
 
 class NativeEngine:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
 from fmnes import _random as random
-from fmnes._engine import Address, engine_for
+from fmnes._engine import PIECE, Address, engine_for
 from fmnes._result import Result, Run, Status
 from fmnes._setup import Setup, set_up
 from fmnes._stopping import Budget, Limits, Stopping
@@ -22,7 +22,6 @@ from fmnes.algorithms._shared import Array, constant, copied
 from fmnes.evaluate import to_values
 
 _SAVED = ("setup", "budget", "popsize", "run", "state", "initial", "best", "tally", "asked")
-_PIECE = 2**14  # numbers that are worked on at a time where whole populations would be copied
 
 
 class Optimizer:
@@ -203,7 +202,7 @@ class Optimizer:
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """Ranges of candidates small enough that copies of them do not count."""
-        step = max(1, _PIECE // self._user_dim) if self._algorithm.LINEAR else self._popsize
+        step = max(1, PIECE // self._user_dim) if self._algorithm.LINEAR else self._popsize
         for a in range(first, last, step):
             yield a, min(a + step, last)
 

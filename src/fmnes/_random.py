@@ -7,6 +7,8 @@ a checkpoint holds no generator state beyond the seed and a counter.
 The compiled kernels and the NumPy ones (fmnes._draws) give the same bits.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,19 +48,31 @@ def initial_stream(run: int) -> int:
 
 
 def normals(
-    seed: int, stream: int, generation: int, first: int, last: int, dim: int
-) -> NDArray[np.float64]:
-    """Rows ``first`` to ``last - 1`` of a generation's standard normal draws, shape (rows, dim)."""
+    seed: int,
+    stream: int,
+    generation: int,
+    first: int,
+    last: int,
+    dim: int,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Rows ``first`` to ``last - 1`` of a generation's standard normal draws, shape (rows, dim).
+
+    In float64, or rounded to float32 if that is what ``out`` holds.
+    """
     _fitting("stream", stream, STREAM_BITS)
     _fitting("generation", generation, GENERATION_BITS)
     _fitting("first", first, ROW_BITS)
     _fitting("last", last, ROW_BITS)
     _fitting("dim", dim, DIM_BITS)
-    out = np.empty((last - first, dim))
+    if out is None:
+        out = np.empty((last - first, dim))
     if kernels.in_use == "native":
         _native.normals(seed, stream, generation, first, out)
-    else:
+    elif out.dtype == np.float64:
         _draws.normals(seed, stream, generation, first, out)
+    else:
+        out[...] = normals(seed, stream, generation, first, last, dim)
     return out
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fmnes
 from fmnes._engine import Address, Engine, NativeEngine
-from fmnes.algorithms import cr_fm_nes
+from fmnes.algorithms import METHODS, cr_fm_nes
 from fmnes.kernels import _native
 
 ADDRESS = Address(seed=7, stream=4, generation=3)
@@ -272,10 +272,14 @@ def largest_allocation(run):
         tracemalloc.stop()
 
 
+LINEAR = [name for name, module in METHODS.items() if module.LINEAR]
+
+
 @pytest.mark.parametrize("bounds", [None, [(-5.0, 5.0)] * 20_000])
-def test_no_population_is_allocated_after_the_first(bounds):
-    dim, popsize = 20_000, 100
-    opt = fmnes.Optimizer(np.ones(dim), 1.0, popsize=popsize, bounds=bounds, rng=1)
+@pytest.mark.parametrize("method", LINEAR)
+def test_no_population_is_allocated_after_the_first(method, bounds):
+    dim, popsize = 20_000, 150
+    opt = fmnes.Optimizer(np.ones(dim), 1.0, method=method, popsize=popsize, bounds=bounds, rng=1)
     out, f = np.empty((popsize, dim)), np.random.default_rng(0).random(popsize)
 
     def generations():
