@@ -106,10 +106,11 @@ $(LOWEST)/.dev: pyproject.toml $(NATIVE)
 	$(LOWEST)/bin/python -m pip install -q -e '.[dev]' 'numpy==2.0.*'
 	@touch $@
 
+# The parameter of GCC: checks by a call take a quarter of the time to compile that inline ones do.
 SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 $(SANITIZE)/.dev: pyproject.toml $(NATIVE)
 	$(call create_venv,$(SANITIZE))
-	CXXFLAGS="$(SANITIZE_FLAGS) -g -fno-omit-frame-pointer" LDFLAGS="$(SANITIZE_FLAGS)" \
+	CXXFLAGS="$(SANITIZE_FLAGS) -g --param asan-instrumentation-with-call-threshold=0" LDFLAGS="$(SANITIZE_FLAGS)" \
 	$(SANITIZE)/bin/python -m pip install -q -e . --config-settings=install.strip=false \
 		--config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1 \
 		hypothesis mpmath pytest pytest-xdist scipy

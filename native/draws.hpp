@@ -122,9 +122,9 @@ FMNES_INLINE void draw(const Group& group, int64_t row, f64 (&first)[ROWS], f64 
 // result the others go on. (Eight lanes of narrow registers are several chains already.)
 template <class F>
 FMNES_INLINE void in_lockstep(int64_t low, int64_t high, F f) {
-    constexpr int MANY = PARTS == 1 ? 3 : 2;
+    constexpr int MANY = PARTS == 1 ? 4 : 2;
     for (; low + MANY <= high; low += MANY) f.template operator()<MANY>(low);
-    if constexpr (MANY > 2)
+    if constexpr (MANY == 4)
         if (low + 2 <= high) f.template operator()<2>(low), low += 2;
     if (low < high) f.template operator()<1>(low);
 }

@@ -24,7 +24,19 @@ constexpr uint64_t MANTISSA = 0x000fffffffffffff;          // the 52 bits of a m
 constexpr uint64_t SQRT_HALF_BITS = 0x3fe6a09e667f3bcd;    // of sqrt(1/2)
 constexpr double LN2_HIGH = 0x1.62e42fefa0000p-1;          // exact when multiplied by an exponent
 constexpr double LN2_LOW = 0x1.cf79abc9e3b3ap-40;          // ln 2 - LN2_HIGH
+constexpr double LN2 = 0.6931471805599453;
 constexpr double TWO52 = 0x1p52;
+
+// The e and the m in [1, 2) of x = 2^e m, for normal x > 0.
+template <int P>
+FMNES_INLINE Floats<P> exponent(Floats<P> x) {
+    return as_f64((as_u64(x) >> 52) | as_u64(Floats<P>(TWO52))) - Floats<P>(TWO52 + 1023);
+}
+
+template <int P>
+FMNES_INLINE Floats<P> mantissa(Floats<P> x) {
+    return as_f64((as_u64(x) & Bits<P>(MANTISSA)) | Bits<P>(ONE_BITS));
+}
 
 // ln x for normal x > 0: x = 2^e m with m in [sqrt(1/2), sqrt(2)), s = (m - 1)/(m + 1),
 // ln m = 2 s + s^3 R(s^2). SCALE, a power of two or minus one, is in the constants: it is free, and

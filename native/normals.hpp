@@ -14,7 +14,7 @@ void normals(const Address& at, int64_t first, int64_t last, int64_t dim, T* out
     parallel_for(groups, threads_for(work), [&](int64_t from, int64_t to) {
         for (int64_t group = from; group < to; ++group) {
             const Group start(keys, at, group);
-            in_lockstep(0, rows, [&]<int ROWS>(int64_t row) {
+            in_lockstep(0, rows, [&]<int ROWS>(int64_t row) FMNES_LAMBDA {
                 f64 z[2][ROWS];
                 draw<ROWS>(start, first + row, z[0], z[1]);
                 for (int i = 0; i < 2 * ROWS; ++i) {

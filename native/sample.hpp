@@ -45,7 +45,7 @@ void draw_rows(CrFmNes<T>& s, int64_t block, int64_t low, int64_t high) {
         const f64 v1 = load(s.v + group * GROUP + LANES) * scale;
         T* z = s.z + (s.is.store_draws ? group * s.half * GROUP : 0);
         const Group from(keys, s.at, group);
-        in_lockstep(low, high, [&]<int ROWS>(int64_t row) {
+        in_lockstep(low, high, [&]<int ROWS>(int64_t row) FMNES_LAMBDA {
             f64 z0[ROWS], z1[ROWS];
             draw_group<ROWS>(s, from, row, group, z0, z1);
             for (int i = 0; i < ROWS; ++i) {
@@ -54,8 +54,8 @@ void draw_rows(CrFmNes<T>& s, int64_t block, int64_t low, int64_t high) {
                     store(z + (row + i) * GROUP + LANES, z1[i]);
                 }
                 f64 &sum_a = a[row - low + i], &sum_n2 = n2[row - low + i];
-                sum_a = sum_a + z0[i] * v0 + z1[i] * v1;
-                sum_n2 = sum_n2 + z0[i] * z0[i] + z1[i] * z1[i];
+                sum_a = sum_a + (z0[i] * v0 + z1[i] * v1);
+                sum_n2 = sum_n2 + (z0[i] * z0[i] + z1[i] * z1[i]);
             }
         });
     }
@@ -159,7 +159,7 @@ void draw_and_write_tile(const CrFmNes<T>& s, const Tile<T>& tile, const Rows<T>
     const Keys keys(s.at.seed);
     for (int64_t group = tile.first; group < tile.last; ++group) {
         const Group from(keys, s.at, group);
-        in_lockstep(0, s.half, [&]<int ROWS>(int64_t row) {
+        in_lockstep(0, s.half, [&]<int ROWS>(int64_t row) FMNES_LAMBDA {
             f64 z0[ROWS], z1[ROWS];
             draw_group<ROWS>(s, from, row, group, z0, z1);
             for (int i = 0; i < ROWS; ++i)

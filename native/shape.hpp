@@ -37,7 +37,7 @@ Totals<2> gradient_of_D(CrFmNes<T>& s, const Scalars& now, const Fisher& of, dou
     const f64 unit(1 / now.norm_v), path((now.r - 1) * a);
     const f64 along(a), weight(c_1), weight_along(c_1 * a), samples(now.aa), with_az(factor);
     const f64 with_vv(of.alpha * (aa - c_1)), rest(of.rest);
-    return sweep<2, 0>(s, [&](int64_t j, auto, f64* acc) {
+    return sweep<2, 0, 0>(s, [&](int64_t j, auto, f64* acc) {
         const f64 vbar = load(s.v + j) * unit, vv = vbar * vbar;
         const f64 z = load(s.p_c + j) / load(s.D + j) - path * vbar;
         const f64 az = (load(sums_at(s, 1, j)) - samples * vbar) + weight_along * (z - along * vbar);
@@ -55,7 +55,7 @@ Totals<2> gradient_of_D(CrFmNes<T>& s, const Scalars& now, const Fisher& of, dou
 template <class T>
 Totals<2> solve_D(CrFmNes<T>& s, const Scalars& now, const Fisher& of, const Totals<2>& sums) {
     const f64 unit(1 / now.norm_v), common(of.b / (2 * sums.of[1]) * sums.of[0]);
-    return sweep<1, 1>(s, [&](int64_t j, auto live, f64* acc) {
+    return sweep<1, 1, 0>(s, [&](int64_t j, auto live, f64* acc) {
         const f64 vbar = load(s.v + j) * unit, vv = vbar * vbar, inverse = inverse_H(of, vv);
         f64 step = load(sums_at(s, 2, j)) * inverse - common * (vv * inverse);
         step = select(live, step, f64(0));
@@ -73,7 +73,7 @@ double gradient_of_v(CrFmNes<T>& s, const Scalars& now, const Fisher& of, double
                                    : of.alpha * (now.g + 1);
     const f64 unit(1 / now.norm_v), straight(now.r), with_vs(twist);
     const f64 along(0.5 * now.g * (aa - c_1) + of.alpha * vv_s);
-    const auto size = sweep<1, 0>(s, [&](int64_t j, auto, f64* acc) {
+    const auto size = sweep<1, 0, 0>(s, [&](int64_t j, auto, f64* acc) {
         const f64 vbar = load(s.v + j) * unit;
         const f64 az = load(sums_at(s, 1, j)), step = load(sums_at(s, 2, j));
         const f64 t = ((straight * az + along * vbar) - with_vs * vbar * step) * unit;
@@ -83,21 +83,24 @@ double gradient_of_v(CrFmNes<T>& s, const Scalars& now, const Fisher& of, double
     return size.of[0];
 }
 
-// D and v after the step; returns sum(ln D) and |v|^2.
+// D and v after the step; returns |v|^2 and sum(ln D).
 template <class T>
 Totals<2> step(CrFmNes<T>& s, double fraction) {
     const f64 share(fraction), most(s.is.D_limit), least(1 / s.is.D_limit);
     const f64 nan(std::numeric_limits<double>::quiet_NaN());
     const bool safe = s.is.safe;
-    return sweep<2, 0>(s, [&](int64_t j, auto live, f64* acc) {
+    const auto of = sweep<2, 0, 1>(s, [&](int64_t j, auto, f64* acc) {
         const f64 growth = f64(1) + share * load(sums_at(s, 2, j));
         f64 D = load(s.D + j) * growth, v = load(s.v + j) + share * load(sums_at(s, 1, j));
         if (safe) D = min(max(D, least), most), v = v / growth;
         store(s.D + j, D);
         store(s.v + j, v);
-        acc[0] = acc[0] + select(live, select(f64(0) < D, log(D), nan), f64(0));
-        acc[1] = acc[1] + v * v;
+        acc[0] = acc[0] + v * v;
+        // ln D in pieces: exponents are added, mantissas multiplied. There is none of D <= 0.
+        acc[1] = acc[1] + select(f64(0) < D, exponent(D), nan);
+        acc[2] = acc[2] * mantissa(D);
     });
+    return {{of.of[0], of.of[2] + of.of[1] * LN2}};
 }
 
 // D over `volume` and v times `length`, written back if either is not 1; and the figures.
@@ -107,7 +110,7 @@ void finish(CrFmNes<T>& s, double volume, double length) {
     const f64 inverse(1 / volume), factor(length), sigma(s.sigma);
     const f64 tolx(s.tolx), eps(std::numeric_limits<T>::epsilon());
     const f64 low(-std::numeric_limits<double>::infinity());
-    const auto of = sweep<2, 7>(s, [&](int64_t j, auto live, f64* acc) {
+    const auto of = sweep<2, 7, 0>(s, [&](int64_t j, auto live, f64* acc) {
         f64 D = load(s.D + j), v = load(s.v + j);
         if (write) {
             D = select(live, rounded<T>(D * inverse), f64(1)), v = rounded<T>(v * factor);
@@ -152,13 +155,13 @@ double move_shape(CrFmNes<T>& s, const Scalars& now, double a, double& length) {
         fraction = size > 1 ? 1 / size : 1;
     }
     const Totals<2> moved = step(s, fraction);
-    const double norm = std::sqrt(moved.of[1]);
+    const double norm = std::sqrt(moved.of[0]);
     length = 1;
     if (s.is.safe && norm < s.is.v_least) length = s.is.v_least / norm;
     if (s.is.safe && norm > s.is.v_most) length = s.is.v_most / norm;
-    const double norm2 = moved.of[1] * (length * length);
+    const double norm2 = moved.of[0] * (length * length);
     const double d = static_cast<double>(s.is.dim);  // det(D (I + v v^T) D) = 1
-    return exp1(moved.of[0] / d + log1(1 + norm2) / (2 * d));
+    return exp1(moved.of[1] / d + log1(1 + norm2) / (2 * d));
 }
 
 // Everything but the values' survey: the state moves on.
@@ -202,7 +205,7 @@ void tell(CrFmNes<T>& s, const double* f, double best_so_far) {
 // The figures of a state that was just set.
 template <class T>
 void look(CrFmNes<T>& s) {
-    const auto of = sweep<1, 0>(s, [&](int64_t j, auto, f64* acc) {
+    const auto of = sweep<1, 0, 0>(s, [&](int64_t j, auto, f64* acc) {
         const f64 p = load(s.p_sigma + j);
         acc[0] = acc[0] + p * p;
     });

@@ -35,12 +35,14 @@ constexpr int WIDTH = 2;
 typedef double f64w __attribute__((vector_size(8 * WIDTH)));
 typedef uint64_t u64w __attribute__((vector_size(8 * WIDTH)));
 #define FMNES_INLINE inline __attribute__((always_inline))
+#define FMNES_LAMBDA __attribute__((always_inline))
 #define FMNES_UNROLL _Pragma("GCC unroll 8")
 #else  // a compiler without vector types: eight numbers, and what it makes of the loops
 constexpr int WIDTH = 1;
 typedef double f64w;
 typedef uint64_t u64w;
 #define FMNES_INLINE inline
+#define FMNES_LAMBDA
 #define FMNES_UNROLL
 #endif
 constexpr int PARTS = LANES / WIDTH;  // registers of eight lanes
@@ -149,14 +151,35 @@ FMNES_INLINE Floats<P> select_by_sign(Bits<P> a, Floats<P> yes, Floats<P> no) {
 #endif
 }
 
+// a < b ? a : b, and b < a ? a : b, as x86 has them: where either is NaN, b.
 template <int P>
 FMNES_INLINE Floats<P> min(Floats<P> a, Floats<P> b) {
+#if defined(__AVX512F__)
+    FMNES_UNROLL for (int i = 0; i < P; ++i)
+        a.part[i] = (f64w)_mm512_min_pd((__m512d)a.part[i], (__m512d)b.part[i]);
+    return a;
+#elif defined(__AVX2__)
+    FMNES_UNROLL for (int i = 0; i < P; ++i)
+        a.part[i] = (f64w)_mm256_min_pd((__m256d)a.part[i], (__m256d)b.part[i]);
+    return a;
+#else
     return select(a < b, a, b);
+#endif
 }
 
 template <int P>
 FMNES_INLINE Floats<P> max(Floats<P> a, Floats<P> b) {
+#if defined(__AVX512F__)
+    FMNES_UNROLL for (int i = 0; i < P; ++i)
+        a.part[i] = (f64w)_mm512_max_pd((__m512d)a.part[i], (__m512d)b.part[i]);
+    return a;
+#elif defined(__AVX2__)
+    FMNES_UNROLL for (int i = 0; i < P; ++i)
+        a.part[i] = (f64w)_mm256_max_pd((__m256d)a.part[i], (__m256d)b.part[i]);
+    return a;
+#else
     return select(b < a, a, b);
+#endif
 }
 
 template <int P>

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "cr_fm_nes.hpp"
-#include "simd.hpp"
+#include "functions.hpp"
 #include "threads.hpp"
 
 namespace fmnes::FMNES_LEVEL {
@@ -37,24 +37,29 @@ struct Totals {
 };
 
 // Call body(j, live, acc) for the coordinates j to j + 7 of every eight, `live` saying which of
-// them exist. acc[0] to acc[ADDED - 1] are added over all lanes; of the MOST after them the largest
-// lane is taken.
-template <int ADDED, int MOST, class T, class Body>
-Totals<ADDED + MOST> sweep(CrFmNes<T>& s, Body body) {
-    constexpr int N = ADDED + MOST;
+// them exist. Of the numbers that the body collects, acc[0] to acc[ADDED - 1] are added over all
+// lanes, of the MOST after them the largest is taken, and of the LOGS after these, which the body
+// multiplies by numbers from 1 to 2, the logarithms are added.
+template <int ADDED, int MOST, int LOGS, class T, class Body>
+Totals<ADDED + MOST + LOGS> sweep(CrFmNes<T>& s, Body body) {
+    constexpr int N = ADDED + MOST + LOGS;
+    static_assert(BLOCK * GROUP / LANES < 1000);  // so that their products stay below 2^1000
     const int64_t dim = s.is.dim, length = BLOCK * GROUP;
     const double least = -std::numeric_limits<double>::infinity();
     const int threads = threads_for(SWEEP_NS * static_cast<double>(dim));
     parallel_for(s.blocks, threads, [&](int64_t from, int64_t to) {
         for (int64_t block = from; block < to; ++block) {
             f64 acc[N];
-            for (int k = 0; k < N; ++k) acc[k] = f64(k < ADDED ? 0 : least);
+            for (int k = 0; k < N; ++k)
+                acc[k] = f64(k < ADDED ? 0 : k < ADDED + MOST ? least : 1);
             const int64_t end = (block + 1) * length < dim ? (block + 1) * length : dim;
             int64_t j = block * length;
             for (; j + LANES <= end; j += LANES) body(j, All{}, acc);
             if (j < end) body(j, first_lanes(end - j), acc);
             double* partial = s.partial + block * s.partial_width;
-            for (int k = 0; k < N; ++k) partial[k] = k < ADDED ? sum(acc[k]) : highest(acc[k]);
+            for (int k = 0; k < ADDED; ++k) partial[k] = sum(acc[k]);
+            for (int k = ADDED; k < ADDED + MOST; ++k) partial[k] = highest(acc[k]);
+            for (int k = ADDED + MOST; k < N; ++k) partial[k] = sum(log(acc[k]));
         }
     });
     Totals<N> all;
@@ -62,7 +67,8 @@ Totals<ADDED + MOST> sweep(CrFmNes<T>& s, Body body) {
         all.of[k] = s.partial[k];
         for (int64_t block = 1; block < s.blocks; ++block) {
             const double next = s.partial[block * s.partial_width + k];
-            all.of[k] = k < ADDED ? all.of[k] + next : all.of[k] < next ? next : all.of[k];
+            const bool most = k >= ADDED && k < ADDED + MOST;
+            all.of[k] = !most ? all.of[k] + next : all.of[k] < next ? next : all.of[k];
         }
     }
     return all;

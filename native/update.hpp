@@ -102,21 +102,28 @@ struct GroupSums {
     }
 };
 
+// The first `made` rows, drawn again.
+template <bool DISTANCE, class T>
+GroupSums<DISTANCE> sum_made(const CrFmNes<T>& s, const Keys& keys, const Coefficients& of,
+                             int64_t made, int64_t group) {
+    GroupSums<DISTANCE> sums;
+    const Group from(keys, s.at, group);
+    in_lockstep(0, made, [&]<int ROWS>(int64_t row) FMNES_LAMBDA {
+        f64 z0[ROWS], z1[ROWS];
+        draw_group<ROWS>(s, from, row, group, z0, z1);
+        for (int i = 0; i < ROWS; ++i) sums.add(of, row + i, z0[i], z1[i]);
+    });
+    return sums;
+}
+
 // The only pass over the draws. Draws that are not kept are made again; so are the first rows where
 // an earlier pass has put its sums (`again`).
 template <bool DISTANCE, class T>
 FMNES_INLINE GroupSums<DISTANCE> sum_group(const CrFmNes<T>& s, const Keys& keys,
                                            const Coefficients& of, bool again, int64_t group) {
-    GroupSums<DISTANCE> sums;
     const int64_t made = !s.is.store_draws ? s.half : again && s.overlaid ? SUMS : 0;
-    if (made > 0) {
-        const Group from(keys, s.at, group);
-        in_lockstep(0, made, [&]<int ROWS>(int64_t row) {
-            f64 z0[ROWS], z1[ROWS];
-            draw_group<ROWS>(s, from, row, group, z0, z1);
-            for (int i = 0; i < ROWS; ++i) sums.add(of, row + i, z0[i], z1[i]);
-        });
-    }
+    GroupSums<DISTANCE> sums;
+    if (made > 0) sums = sum_made<DISTANCE>(s, keys, of, made, group);
     for (int64_t row = made; row < s.half; ++row) {
         const T* z = s.z + (group * s.half + row) * GROUP;
         sums.add(of, row, load(z), load(z + LANES));
@@ -170,7 +177,7 @@ template <class T>
 double move_mean(CrFmNes<T>& s, const Scalars& now, double gz_v) {
     const f64 along((now.r - 1) * (gz_v / now.norm_v) / now.norm_v);  // times v
     const f64 sigma(s.sigma), keep(1 - s.is.c_c), scale(s.is.scale_c);
-    const auto y_v = sweep<1, 0>(s, [&](int64_t j, auto, f64* acc) {
+    const auto y_v = sweep<1, 0, 0>(s, [&](int64_t j, auto, f64* acc) {
         const f64 D = load(s.D + j), v = load(s.v + j);
         const f64 gy = D * (load(sums_at(s, 0, j)) + along * v);
         store(s.mean + j, load(s.mean + j) + sigma * gy);

@@ -156,7 +156,7 @@ def unless_flat(xp: Namespace, f: Array, old: StateT, new: StateT) -> StateT:
     Such a generation says nothing, yet the evolution paths would go on moving the distribution.
     """
     flat = xp.all(f == f[0]) & xp.isfinite(f[0])
-    kept = (xp.where(flat, a, b) for a, b in zip(old, new, strict=True))
+    kept = (b if a is b else xp.where(flat, a, b) for a, b in zip(old, new, strict=True))
     return type(old)(*kept)
 
 

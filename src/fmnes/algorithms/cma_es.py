@@ -21,6 +21,7 @@ from fmnes.algorithms._shared import (
     Namespace,
     Report,
     Shape,
+    at_least,
     constant,
     effective_size,
     matrix_of,
@@ -149,8 +150,8 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     w_minus = weights_by_candidate(xp, constant(xp, params.w_minus, z), f, norm_z2)
 
     # === Mean and step size (eqs. 41 to 44) ===
-    z_w = w_plus @ z
-    y_w = _steps(state, z_w)
+    y = _steps(state, z)
+    z_w, y_w = w_plus @ z, w_plus @ y
     p_sigma = (1 - c_sigma) * p_sigma + path_scale(c_sigma, params.mu_eff) * (
         B @ z_w  # C^(-1/2) y_w
     )
@@ -163,11 +164,13 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     h_sigma = xp.astype(norm_p_sigma < (1.4 + 2 / (params.dim + 1)) * expected, z.dtype)
     p_c = (1 - c_c) * p_c + h_sigma * path_scale(c_c, params.mu_eff) * y_w
     # |C^(-1/2) y| = |z|; a draw at the mean itself has no direction to shrink C along.
-    w = w_plus + w_minus * params.dim / xp.clip(norm_z2, xp.finfo(z.dtype).smallest_normal, None)
-    y = _steps(state, z)
+    w_minus = w_minus * params.dim / at_least(xp, norm_z2, xp.finfo(z.dtype).smallest_normal)
     kept = 1 - c_1 * (1 - (1 - h_sigma) * c_c * (2 - c_c)) - c_mu * _total(params)
-    C = kept * C + c_1 * (p_c[:, None] * p_c[None, :]) + c_mu * ((y.T * w) @ y)
-    new = State(mean + sigma * y_w, sigma_new, (C + C.T) / 2, B, D, p_sigma, p_c, generation)
+    added = xp.concat([(math.sqrt(c_1) * p_c)[None, :], xp.sqrt(c_mu * w_plus)[:, None] * y])
+    removed = xp.sqrt(-c_mu * w_minus)[:, None] * y
+    # A product A^T A is symmetric to the bit (BLAS computes one half of it), and so C stays.
+    C = kept * C + added.T @ added - removed.T @ removed
+    new = State(mean + sigma * y_w, sigma_new, C, B, D, p_sigma, p_c, generation)
     return unless_flat(xp, f, state, new)
 
 
@@ -209,11 +212,11 @@ def _decomposed(xp: Namespace, C: Array) -> tuple[Array, Array, Array]:
     """C, B and D with C = B D^2 B^T.
 
     C and its decomposition are exact to some eps of the largest eigenvalue; what they say of a
-    smaller one is noise, negative as likely as not. Such an axis is given the length of ten eps,
-    past the axis ratio at which a search ends, and in C too: negative weights take away up to all
-    of what D says there is.
+    smaller one is noise, negative as likely as not. Where there is such an axis, a multiple of I
+    is added that makes it ten eps long, past the axis ratio at which a search ends. It is added to
+    C too: negative weights take away up to all of what D says there is.
     """
     values, B = xp.linalg.eigh(C)
-    lifted = xp.clip(values, 10 * xp.finfo(C.dtype).eps * xp.max(values), None)
-    lift = (B * (lifted - values)) @ B.T
-    return C + (lift + lift.T) / 2, B, xp.sqrt(lifted)
+    lift = at_least(xp, 10 * xp.finfo(C.dtype).eps * xp.max(values) - xp.min(values), 0.0)
+    eye = xp.eye(C.shape[0], dtype=C.dtype, device=device(C))
+    return C + lift * eye, B, xp.sqrt(values + lift)
