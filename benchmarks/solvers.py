@@ -268,8 +268,10 @@ SOLVERS = {
 
 def measure(solver: Solver, dim: int, lam: int, seconds: float) -> dict[str, Any]:
     """Search after search until that many seconds were timed; one figure a lap."""
+    imported = _peak_mib()
     begun, cpu = time.perf_counter(), time.process_time()
     (first,) = _run(solver, dim, lam, 1, solver.block)
+    peak = _peak_mib()  # of one search; what the next ones add is left to the allocator
     block = max(solver.block, min(LIFE, math.ceil(LAP / first)))
     laps = [first] if block == solver.block else []  # else it was too short to count
     left = seconds - sum(laps) * block
@@ -279,7 +281,8 @@ def measure(solver: Solver, dim: int, lam: int, seconds: float) -> dict[str, Any
         left -= sum(more) * block
         laps += more
     cores_busy = (time.process_time() - cpu) / (time.perf_counter() - begun)
-    return {"laps": laps, "cores_busy": cores_busy}
+    memory = {"peak_mib": peak, "imported_mib": imported}
+    return {"laps": laps, "cores_busy": cores_busy, **memory}
 
 
 def _run(solver: Solver, dim: int, lam: int, blocks: int, block: int) -> list[float]:
@@ -307,12 +310,10 @@ def main() -> None:
     except ImportError as error:  # a peer that is not installed, kernels that are not built
         print(json.dumps({"note": f"not there: {error}"}))
         return
-    imported = _peak_mib()
     cell = measure(solver, dim, lam, seconds)
     package = solver.package.split(".")[0]
     version = getattr(sys.modules[package], "__version__", None) or metadata.version(package)
-    memory = {"peak_mib": _peak_mib(), "imported_mib": imported}
-    print(json.dumps({**cell, **memory, "version": f"{package} {version}"}))
+    print(json.dumps({**cell, "version": f"{package} {version}"}))
 
 
 if __name__ == "__main__":

@@ -174,7 +174,8 @@ STYLES = {  # colour, line, marker; those of one package share a colour
     "cmaes SepCMA": ("tab:purple", "-", "v"),
     "pycma VD": ("tab:orange", "-", "x"),
     "pycma diagonal": ("tab:orange", "--", "+"),
-    "write once": ("0.6", "-", None),
+    "draws alone": ("0.5", "-", None),
+    "write once": ("0.5", ":", None),
 }
 
 
