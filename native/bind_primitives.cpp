@@ -4,6 +4,7 @@
 
 #include "bindings.hpp"
 #include "dispatch.hpp"
+#include "ranking.hpp"
 
 namespace fmnes {
 
@@ -80,6 +81,19 @@ static void moments(Input<T, 2> z, Input<T, 1> w1, Input<T, 1> w2, Input<T, 1> w
     kernels_of(z).moments(of, w, sums);
 }
 
+static void weights_by_candidate(Input<double, 1> by_rank, Input<double, 1> f,
+                                 Input<double, 1> norm2, bool share_ties, Output<double, 1> out) {
+    const size_t count = f.size();
+    if (by_rank.size() != count || norm2.size() != count || out.size() != count)
+        throw nb::value_error("expected vectors with one number for each candidate");
+    const auto n = static_cast<int64_t>(count);
+    const Candidates of{n, f.data(), norm2.data(), n};
+    std::vector<int64_t> order(count);
+    Unlocked unlocked(n);
+    sort_by_rank(of, order.data());
+    hand_out(of, order.data(), by_rank.data(), share_ties, out.data());
+}
+
 template <class T>
 static void bind(nb::module_& m) {
     const auto array = [](const char* name) { return nb::arg(name).noconvert(); };
@@ -95,6 +109,8 @@ static void bind(nb::module_& m) {
 void bind_primitives(nb::module_& m) {
     bind<double>(m);
     bind<float>(m);
+    m.def("weights_by_candidate", &weights_by_candidate, "by_rank"_a.noconvert(), "f"_a.noconvert(),
+          "norm2"_a.noconvert(), "share_ties"_a, "out"_a.noconvert());
 }
 
 }  // namespace fmnes

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ranking.hpp"
+
 namespace fmnes {
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -42,6 +44,11 @@ CrFmNes<T>::CrFmNes(const Constants& constants, const double* by_rank, const Rat
 }
 
 template <class T>
+static Candidates candidates(const CrFmNes<T>& s, const double* f) {
+    return {s.is.popsize, f, s.norm2, s.half};
+}
+
+template <class T>
 void rank(CrFmNes<T>& s, const double* f) {
     constexpr double INF = std::numeric_limits<double>::infinity();
     const int64_t lambda = s.is.popsize;
@@ -49,7 +56,6 @@ void rank(CrFmNes<T>& s, const double* f) {
     of.least = INF, of.most = -INF, of.size = 0;
     of.flat = std::isfinite(f[0]);
     for (int64_t i = 0; i < lambda; ++i) {
-        s.order[i] = i;
         of.nan += std::isnan(f[i]);
         of.flat = of.flat && f[i] == f[0];
         if (!(f[i] < INF)) continue;
@@ -59,15 +65,7 @@ void rank(CrFmNes<T>& s, const double* f) {
         of.size = std::max(of.size, std::abs(f[i]));
     }
     if (of.feasible == 0) of.most = of.size = INF;
-
-    const auto before = [&](int64_t i, int64_t j) {  // a total order: no two candidates are equal
-        const bool good_i = f[i] < INF, good_j = f[j] < INF;
-        if (good_i != good_j) return good_i;
-        const double a = good_i ? f[i] : s.norm2[i % s.half];
-        const double b = good_j ? f[j] : s.norm2[j % s.half];
-        return a != b ? a < b : i < j;
-    };
-    std::sort(+s.order, s.order + lambda, before);
+    sort_by_rank(candidates(s, f), s.order);
     const auto value = [&](int64_t k) { return k < of.feasible ? f[s.order[k]] : INF; };
     const double low = value((lambda - 1) / 2), high = value(lambda / 2);
     of.median = low / 2 + high / 2;  // the sum of two values of 1e308 would overflow
@@ -76,21 +74,7 @@ void rank(CrFmNes<T>& s, const double* f) {
 
 template <class T>
 void rank_weights(CrFmNes<T>& s, const double* f) {
-    const int64_t lambda = s.is.popsize;
-    const auto same = [&](int64_t i, int64_t j, bool good) {
-        return good ? f[i] == f[j] : s.norm2[i % s.half] == s.norm2[j % s.half];
-    };
-    for (int64_t first = 0; first < lambda;) {
-        const bool good = first < s.survey.feasible;
-        const int64_t end = good ? s.survey.feasible : lambda;
-        int64_t last = first + 1;
-        double total = s.w_hat[first];
-        while (s.is.safe && last < end && same(s.order[first], s.order[last], good))
-            total += s.w_hat[last++];
-        for (int64_t k = first; k < last; ++k)
-            s.weights[s.order[k]] = total / static_cast<double>(last - first);
-        first = last;
-    }
+    hand_out(candidates(s, f), s.order, s.w_hat, s.is.safe, s.weights);
 }
 
 template class CrFmNes<double>;

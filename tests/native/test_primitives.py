@@ -177,6 +177,42 @@ def test_no_rows():
             np.testing.assert_array_equal(value, expected)
 
 
+# --- Ranks ----------------------------------------------------------------------------------------
+
+
+VALUES = st.sampled_from([-math.inf, -1.0, 0.0, -0.0, 1.0, 2.0, 1e308, math.inf, math.nan])
+
+
+@given(f=st.lists(VALUES, min_size=1, max_size=30), seed=st.integers(0, 9), share=st.booleans())
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_weights_by_candidate(dtype, f, seed, share):
+    """With ties among feasible values, and among the distances of infeasible ones."""
+    rng = np.random.default_rng(seed)
+    with np.errstate(over="ignore"):
+        f = np.array(f).astype(dtype)  # as the methods have it: one dtype for all
+    norm2 = rng.integers(1, 4, size=len(f)).astype(dtype)
+    by_rank = np.sort(rng.normal(size=len(f)).astype(dtype))[::-1]
+    ours, theirs = (
+        kernel.weights_by_candidate(xp, by_rank, f, norm2, share_ties=share)
+        for kernel in (native, agnostic)
+    )
+    assert ours.dtype == dtype
+    if share:  # the agnostic one takes differences of running sums
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=100 * np.finfo(dtype).eps)
+    else:
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_weights_by_hand():
+    f = np.array([3.0, math.inf, 1.0, 3.0, math.nan, math.inf])
+    norm2 = np.array([9.0, 2.0, 9.0, 9.0, 2.0, 1.0])
+    by_rank = np.array([10.0, 8.0, 4.0, 3.0, 2.0, 1.0])
+    weights = native.weights_by_candidate(xp, by_rank, f, norm2)
+    np.testing.assert_array_equal(weights, [6.0, 1.5, 10.0, 6.0, 1.5, 3.0])
+    weights = native.weights_by_candidate(xp, by_rank, f, norm2, share_ties=False)
+    np.testing.assert_array_equal(weights, [8.0, 2.0, 10.0, 4.0, 1.0, 3.0])
+
+
 # --- Bits -----------------------------------------------------------------------------------------
 
 
@@ -262,6 +298,8 @@ def test_the_extension_refuses_what_does_not_fit():
         _native.moments(z, n, None, None, None, None, None)
     with pytest.raises(ValueError, match=r"^out: expected a row for each candidate$"):
         _native.candidates(z, v, v, None, None, True, z)
+    with pytest.raises(ValueError, match=r"^expected vectors with one number for each candidate$"):
+        _native.weights_by_candidate(v, n, n, True, n)
     with pytest.raises(TypeError, match="incompatible function arguments"):
         _native.row_products(z, v.astype(np.float32), n, n)  # one dtype for all
 

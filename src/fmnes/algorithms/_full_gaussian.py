@@ -77,7 +77,7 @@ def _axis_ratio(xp: Namespace, values: Array) -> Array:
     negative reaches the square root.
     """
     largest = xp.max(values)
-    return xp.sqrt(largest / xp.clip(xp.min(values), xp.finfo(values.dtype).eps * largest, None))
+    return xp.sqrt(largest / xp.maximum(xp.min(values), xp.finfo(values.dtype).eps * largest))
 
 
 def normalised_root(xp: Namespace, shape: Shape) -> tuple[Array, Array]:

@@ -30,9 +30,9 @@ def phase_params(dim: int, popsize: int, chi_n: float) -> PhaseParams:
 
 def phase_of(xp: Namespace, params: PhaseParams, norm_p_sigma: Array) -> Array:
     """1 movement, 2 stagnation, 3 convergence, by the length of the path p_sigma."""
-    one = xp.ones_like(norm_p_sigma)
-    settled = xp.where(norm_p_sigma >= 0.1 * params.chi_n, STAGNATION * one, CONVERGENCE * one)
-    return xp.where(norm_p_sigma >= params.chi_n, MOVEMENT * one, settled)
+    not_moving = xp.astype(norm_p_sigma < params.chi_n, norm_p_sigma.dtype)
+    converging = xp.astype(norm_p_sigma < 0.1 * params.chi_n, norm_p_sigma.dtype)
+    return MOVEMENT + not_moving + converging
 
 
 def eta_sigma(
@@ -43,7 +43,7 @@ def eta_sigma(
     stagnation = at_least(xp, xp.tanh((0.024 * lam_F + 0.7 * d + 20) / (d + 12)), least)
     convergence = 2 * xp.tanh((0.025 * lam_F + 0.75 * d + 10) / (d + 4))
     settled = xp.where(phase == STAGNATION, stagnation, convergence)
-    return xp.where(phase == MOVEMENT, xp.ones_like(settled), settled)
+    return xp.where(phase == MOVEMENT, 1.0, settled)
 
 
 def distance_weights(

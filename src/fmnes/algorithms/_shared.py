@@ -11,6 +11,8 @@ import numpy as np
 from array_api_compat import device  # unlike x.device it works under JAX's jit too
 from numpy.typing import NDArray
 
+from fmnes import kernels
+
 Array = Any  # an array of whichever library x0 belongs to; the standard has no common base class
 Namespace = Any  # that library's module of functions
 
@@ -113,38 +115,10 @@ def feasible_count(xp: Namespace, f: Array, like: Array) -> Array:
 def weights_by_candidate(
     xp: Namespace, by_rank: Array, f: Array, norm_z2: Array, *, share_ties: bool = True
 ) -> Array:
-    """Hand each candidate the weight of its rank.
-
-    The order is: feasible before infeasible; feasible ones by value; infeasible ones by |z|, so
-    that the closest to the mean counts as the best of them. Candidates that compare equal share
-    the mean of their weights: a stable sort alone would favour the first half of an antithetic
-    population and push the mean along +z on a plateau.
-    """
-    feasible = is_feasible(xp, f)
-    value = xp.where(feasible, f, xp.inf)
-    distance = xp.where(feasible, xp.zeros_like(norm_z2), norm_z2)
-    nearest_first = xp.argsort(distance, stable=True)
-    best_first = xp.argsort(xp.take(value, nearest_first, axis=0), stable=True)
-    order = xp.take(nearest_first, best_first, axis=0)
-    if share_ties:
-        value, distance = xp.take(value, order, axis=0), xp.take(distance, order, axis=0)
-        by_rank = _share_ties(xp, by_rank, value, distance)
-    rank = xp.argsort(order, stable=True)  # the inverse permutation
-    return xp.take(by_rank, rank, axis=0)
-
-
-def _share_ties(xp: Namespace, by_rank: Array, value: Array, distance: Array) -> Array:
-    """Replace the weights of each run of equal (value, distance) by their mean."""
-    differs = (value[1:] != value[:-1]) | (distance[1:] != distance[:-1])
-    run = xp.cumulative_sum(xp.astype(differs, xp.int32), include_initial=True)
-    first = xp.searchsorted(run, run, side="left")
-    last = xp.searchsorted(run, run, side="right")
-    total = xp.cumulative_sum(by_rank, include_initial=True)
-    count = last - first
-    mean = (xp.take(total, last, axis=0) - xp.take(total, first, axis=0)) / xp.astype(
-        count, by_rank.dtype
+    """Hand each candidate the weight of its rank; see `fmnes.kernels.agnostic`."""
+    return kernels.select(xp, by_rank.dtype).weights_by_candidate(
+        xp, by_rank, f, norm_z2, share_ties=share_ties
     )
-    return xp.where(count == 1, by_rank, mean)
 
 
 StateT = TypeVar("StateT", bound=tuple[Any, ...])

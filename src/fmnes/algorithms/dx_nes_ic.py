@@ -22,6 +22,7 @@ from fmnes.algorithms._shared import (
     Namespace,
     Report,
     Shape,
+    at_least,
     constant,
     effective_size,
     even_default_popsize,
@@ -192,8 +193,8 @@ def search_step(
     gamma = (1 - params.c_gamma) * gamma + params.c_gamma * xp.sqrt(
         1 + params.d_gamma * xp.max(tau)
     )
-    gamma = xp.clip(gamma, 1.0, None)
-    log_Q = xp.where(moving & (tau > 0), xp.log(gamma), xp.zeros_like(tau))
+    gamma = at_least(xp, gamma, 1.0)
+    log_Q = xp.where(moving & (tau > 0), xp.log(gamma), 0.0)
     growth = growth * xp.exp(xp.sum(log_Q) / params.dim)  # det(Q)^(1/d)
     return Step(
         p_sigma, phase, lam_F, odd @ z, growth, gradient, full.Stretch(V, log_Q), gamma, axis_ratio
@@ -228,10 +229,9 @@ def _eta_B(xp: Namespace, params: Params, phase: Array, lam_F: Array) -> Array:
     if params.eta_B is not None:
         return xp.full_like(lam_F, params.eta_B)
     d = params.dim
-    stagnation, convergence = xp.full_like(lam_F, 168.0), xp.full_like(lam_F, 12.0)
-    settled = xp.where(phase == phases.STAGNATION, stagnation, convergence)
-    factor = xp.where(phase == phases.MOVEMENT, xp.full_like(lam_F, 180.0), settled)
-    return factor * d * xp.tanh(0.02 * lam_F) / (47 * d**2 + 6400)
+    rate = d * xp.tanh(0.02 * lam_F) / (47 * d**2 + 6400)
+    settled = xp.where(phase == phases.STAGNATION, 168 * rate, 12 * rate)
+    return xp.where(phase == phases.MOVEMENT, 180 * rate, settled)
 
 
 def _second_moment_change(xp: Namespace, V: Array, gradient: full.Stretch) -> Array:

@@ -23,6 +23,7 @@ from fmnes.algorithms._shared import (
     Namespace,
     Report,
     Shape,
+    at_most,
     even_default_popsize,
     is_feasible,
     mirrored,
@@ -143,7 +144,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
         params.c_c, params.search.mu_eff
     ) * step.G_delta  # B^-1 p_c, with the new p_c and the old B
     c_1 = params.c_1 * step.lam_F / params.popsize
-    c_1 = xp.where(_path_is_free(xp, params, step, r, z, f), c_1, xp.zeros_like(c_1))
+    c_1 = xp.where(_path_is_free(xp, params, step, r, z, f), c_1, 0.0)
     stretches = (step.expansion, step.gradient, _rank_one(xp, c_1, r))
     B_new, r_new = B, r
     for by in stretches:
@@ -197,7 +198,7 @@ def _rank_one(xp: Namespace, c_1: Array, r: Array) -> full.Stretch:
     """exp(c_1 R_B / 2) with R = r r^T - I, R_B = R - tr(R) I / d: a stretch along r (step 11)."""
     norm_r2 = norm2(xp, r)
     length = xp.where(norm_r2 > 0, xp.sqrt(norm_r2), xp.ones_like(norm_r2))
-    log = xp.clip(c_1 * norm_r2 / 2, None, _LARGEST_STRETCH)
+    log = at_most(xp, c_1 * norm_r2 / 2, _LARGEST_STRETCH)
     return full.Stretch((r / length)[:, None], log[None])
 
 
@@ -240,9 +241,7 @@ def _reset_at_first_infeasible(xp: Namespace, new: State, infeasible: Array) -> 
     reset = infeasible & (new.always_feasible > 0)
     return new._replace(
         B=xp.where(reset, new.B_0, new.B),
-        B_inv_p_c=xp.where(reset, xp.zeros_like(new.B_inv_p_c), new.B_inv_p_c),
-        gamma=xp.where(reset, xp.ones_like(new.gamma), new.gamma),
-        always_feasible=xp.where(
-            infeasible, xp.zeros_like(new.always_feasible), new.always_feasible
-        ),
+        B_inv_p_c=xp.where(reset, 0.0, new.B_inv_p_c),
+        gamma=xp.where(reset, 1.0, new.gamma),
+        always_feasible=xp.where(infeasible, 0.0, new.always_feasible),
     )

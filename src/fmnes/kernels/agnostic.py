@@ -1,7 +1,8 @@
-"""Passes over the rows of draws, z of shape (n, d): the reference, for arrays of any library.
+"""What the methods do with draws z of shape (n, d) and with values: for arrays of any library.
 
-`fmnes.kernels.native` has the same functions compiled, for NumPy arrays. The bits of a row do not
-depend on the other rows: a candidate that is built alone equals its row of the population.
+This is the reference; `fmnes.kernels.native` has the same functions compiled, for NumPy arrays.
+The bits of a row do not depend on the other rows: a candidate that is built alone equals its row
+of the population.
 """
 
 from typing import Any
@@ -51,3 +52,40 @@ def moments(
     second = None if w2 is None else w2 @ z
     squares = None if w3 is None else w3 @ (z * z)
     return first, second, squares
+
+
+def weights_by_candidate(
+    xp: Namespace, by_rank: Array, f: Array, norm_z2: Array, *, share_ties: bool = True
+) -> Array:
+    """Hand each candidate the weight of its rank.
+
+    The order is: feasible before infeasible; feasible ones by value; infeasible ones by |z|, so
+    that the closest to the mean counts as the best of them. Candidates that compare equal share
+    the mean of their weights: a stable sort alone would favour the first half of an antithetic
+    population and push the mean along +z on a plateau.
+    """
+    feasible = f < xp.inf  # neither +inf nor NaN
+    value = xp.where(feasible, f, xp.inf)
+    distance = xp.where(feasible, xp.zeros_like(norm_z2), norm_z2)
+    nearest_first = xp.argsort(distance, stable=True)
+    best_first = xp.argsort(xp.take(value, nearest_first, axis=0), stable=True)
+    order = xp.take(nearest_first, best_first, axis=0)
+    if share_ties:
+        value, distance = xp.take(value, order, axis=0), xp.take(distance, order, axis=0)
+        by_rank = _share_ties(xp, by_rank, value, distance)
+    rank = xp.argsort(order, stable=True)  # the inverse permutation
+    return xp.take(by_rank, rank, axis=0)
+
+
+def _share_ties(xp: Namespace, by_rank: Array, value: Array, distance: Array) -> Array:
+    """Replace the weights of each run of equal (value, distance) by their mean."""
+    differs = (value[1:] != value[:-1]) | (distance[1:] != distance[:-1])
+    run = xp.cumulative_sum(xp.astype(differs, xp.int32), include_initial=True)
+    first = xp.searchsorted(run, run, side="left")
+    last = xp.searchsorted(run, run, side="right")
+    total = xp.cumulative_sum(by_rank, include_initial=True)
+    count = last - first
+    mean = (xp.take(total, last, axis=0) - xp.take(total, first, axis=0)) / xp.astype(
+        count, by_rank.dtype
+    )
+    return xp.where(count == 1, by_rank, mean)

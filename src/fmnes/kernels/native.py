@@ -1,4 +1,4 @@
-"""Passes over the rows of draws, compiled; `fmnes.kernels.agnostic` says what each one is.
+"""The functions of `fmnes.kernels.agnostic`, which says what each one is, compiled.
 
 One pass over z each, and no temporary of its size. Sums are taken in float64, in an order that
 neither the number of threads nor the instruction level changes.
@@ -58,6 +58,16 @@ def moments(
     )
     _native.moments(z, _laid_out(w1), _laid_out(w2), _laid_out(w3), first, second, squares)
     return first, second, squares
+
+
+def weights_by_candidate(
+    xp: Namespace, by_rank: Array, f: Array, norm_z2: Array, *, share_ties: bool = True
+) -> Array:
+    """Hand each candidate the weight of its rank."""
+    w, values, norms = (np.ascontiguousarray(x, np.float64) for x in (by_rank, f, norm_z2))
+    out = np.empty_like(w)
+    _native.weights_by_candidate(w, values, norms, share_ties, out)
+    return out.astype(by_rank.dtype, copy=False)
 
 
 def _laid_out(x: Array | None) -> Any:
