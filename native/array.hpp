@@ -3,30 +3,42 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 
 namespace fmnes {
+
+// Zeros. Large pieces come from the system by themselves, in huge pages where it has them: passes
+// over many vectors at once would else spend their time on address translation. What is never
+// touched costs nothing, and all of it goes back when it is released.
+void* allocate(size_t bytes);
+void release(void* data, size_t bytes);
 
 template <class X>
 class Array {
   public:
-    // Room for `count` numbers, not yet written to: pages that are never used cost nothing.
     explicit Array(int64_t count)
-        : data_(static_cast<X*>(::operator new(static_cast<size_t>(count) * sizeof(X), LINE))) {}
+        : bytes_(static_cast<size_t>(count) * sizeof(X)), data_(static_cast<X*>(allocate(bytes_))) {}
 
     Array(int64_t count, X value) : Array(count) {
         for (int64_t i = 0; i < count; ++i) data_[i] = value;
     }
 
-    ~Array() { ::operator delete(data_, LINE); }
+    ~Array() { release(data_, bytes_); }
 
     Array(const Array&) = delete;
     Array& operator=(const Array&) = delete;
 
+    void resize(int64_t count) {  // what it held is lost
+        release(data_, bytes_);
+        data_ = nullptr, bytes_ = 0;  // should the next line throw
+        const size_t bytes = static_cast<size_t>(count) * sizeof(X);
+        data_ = static_cast<X*>(allocate(bytes));
+        bytes_ = bytes;
+    }
+
     operator X*() const { return data_; }
 
   private:
-    static constexpr std::align_val_t LINE{64};
+    size_t bytes_;
     X* data_;
 };
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <stdexcept>
+
+#include <nanobind/stl/optional.h>
 
 #include "bindings.hpp"
 #include "dispatch.hpp"
@@ -60,25 +63,48 @@ static void create(Search<T>* self, int64_t dim, int64_t popsize, bool safe, boo
 }
 
 template <class T>
-static void set_state(Search<T>& s, Input<T, 1> mean, double sigma, Input<T, 1> D, Input<T, 1> v,
-                      Input<T, 1> p_sigma, Input<T, 1> p_c) {
-    const auto dim = static_cast<size_t>(s.is.dim);
-    const auto take = [dim](const Input<T, 1>& from, T* to) {
-        if (from.size() != dim) throw nb::value_error("expected vectors of length dim");
-        std::copy_n(from.data(), dim, to);
-    };
+using Strided = nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>;  // also one number for all
+
+template <class T>
+static void take(const Search<T>& s, const Strided<T>& from, T* to) {
+    if (from.size() != static_cast<size_t>(s.is.dim))
+        throw nb::value_error("expected vectors of length dim");
+    for (int64_t i = 0; i < s.is.dim; ++i) to[i] = from.data()[i * from.stride(0)];
+}
+
+// The deviations that convergence is measured by, which stand in s.initial. As good as equal ones,
+// as many variables with one sigma0 have them, are kept as one number.
+template <class T>
+static void settle_initial(Search<T>& s) {
+    const auto [least, most] = std::minmax_element(+s.initial, s.initial + s.is.dim);
+    s.alike = *most - *least <= 1e-3 * *least;
+    s.initial_value = *most;
+    if (s.alike) s.initial.resize(0);
+}
+
+// Without `initial` the deviations of this state are the initial ones.
+template <class T>
+static void set_state(Search<T>& s, Strided<T> mean, double sigma, Strided<T> D, Strided<T> v,
+                      Strided<T> p_sigma, Strided<T> p_c, std::optional<Strided<T>> initial,
+                      double tolx) {
     typename Search<T>::Use use(s);
-    take(mean, s.mean), take(D, s.D), take(v, s.v), take(p_sigma, s.p_sigma), take(p_c, s.p_c);
-    s.sigma = sigma;
-    s.drawn = false;
+    take<T>(s, mean, s.mean), take<T>(s, D, s.D), take<T>(s, v, s.v);
+    take<T>(s, p_sigma, s.p_sigma), take<T>(s, p_c, s.p_c);
+    s.sigma = sigma, s.tolx = tolx, s.drawn = false;
+    s.initial.resize(s.groups * GROUP);
+    if (initial)
+        take<T>(s, *initial, s.initial);
+    else
+        kernels_of(s).deviations(s, s.initial);
+    settle_initial(s);
     kernels_of(s).look(s);
 }
 
 // A view of a vector of the state: it changes with the search.
 template <class T>
-static nb::ndarray<nb::numpy, T, nb::ndim<1>> view(nb::handle self, T* data) {
-    const auto& s = nb::cast<const Search<T>&>(self);
-    return {data, {static_cast<size_t>(s.is.dim)}, self};
+static nb::ndarray<nb::numpy, T, nb::ndim<1>> view(nb::handle self, T* data, int64_t length = 0) {
+    const int64_t dim = nb::cast<const Search<T>&>(self).is.dim;
+    return {data, {static_cast<size_t>(length > 0 ? length : dim)}, self};
 }
 
 template <class T>
@@ -86,15 +112,8 @@ static void bind(nb::module_& m, const char* name) {
     nb::class_<Search<T>>(m, name)
         .def("__init__", &create<T>, "dim"_a, "popsize"_a, "safe"_a, "store_draws"_a, "numbers"_a,
              "w_hat"_a, "rates"_a, "seed"_a, "stream"_a, "generation"_a)
-        .def("set_state", &set_state<T>, "mean"_a, "sigma"_a, "D"_a, "v"_a, "p_sigma"_a, "p_c"_a)
-        .def("set_converged",
-             [](Search<T>& s, Input<T, 1> initial, double tolx) {
-                 if (initial.size() != static_cast<size_t>(s.is.dim))
-                     throw nb::value_error("initial: expected a vector of length dim");
-                 typename Search<T>::Use use(s);
-                 std::copy_n(initial.data(), initial.size(), +s.initial);
-                 s.tolx = tolx;
-             }, "initial"_a, "tolx"_a)
+        .def("set_state", &set_state<T>, "mean"_a, "sigma"_a, "D"_a, "v"_a, "p_sigma"_a, "p_c"_a,
+             "initial"_a.none(), "tolx"_a)
         .def("ask",
              [](Search<T>& s, Output<T, 2> out, int64_t first) {
                  const auto rows = static_cast<int64_t>(out.shape(0));
@@ -127,7 +146,10 @@ static void bind(nb::module_& m, const char* name) {
         .def_prop_ro("v", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).v); })
         .def_prop_ro("p_sigma", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).p_sigma); })
         .def_prop_ro("p_c", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).p_c); })
-        .def_prop_ro("initial", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).initial); })
+        .def_prop_ro("initial", [](nb::handle h) {  // one number where it stands for all
+            auto& s = nb::cast<Search<T>&>(h);
+            return s.alike ? view<T>(h, &s.initial_value, 1) : view<T>(h, s.initial);
+        })
         .def_prop_ro("best", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).best); });
 }
 

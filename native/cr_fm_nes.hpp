@@ -69,8 +69,10 @@ class CrFmNes {
     int phase = 3;
 
     // A deviation counts as converged below the larger of tolx times its initial value and the
-    // resolution of the mean.
+    // resolution of the mean. Where all initial values agree there is no vector of them.
     Array<T> initial;
+    bool alike = true;
+    T initial_value = 0;
     double tolx = 0;
 
     // === The generation ===

@@ -24,6 +24,8 @@ struct CrFmNesKernels {
     void (*tell)(CrFmNes<T>&, const double* f, double best_so_far);
     // Whatever follows from a state that was just set.
     void (*look)(CrFmNes<T>&);
+    // The standard deviation of each coordinate, in `groups` whole groups.
+    void (*deviations)(CrFmNes<T>&, T* out);
 };
 
 // The values of rows x; `partial` has room for a number for each piece of each row.

@@ -14,8 +14,8 @@ namespace fmnes::FMNES_LEVEL {
 extern const Kernels kernels;
 const Kernels kernels = {
     .level = FMNES_TEXT(FMNES_LEVEL),
-    .cr_fm_nes_64 = {ask<double>, tell<double>, look<double>},
-    .cr_fm_nes_32 = {ask<float>, tell<float>, look<float>},
+    .cr_fm_nes_64 = {ask<double>, tell<double>, look<double>, deviations<double>},
+    .cr_fm_nes_32 = {ask<float>, tell<float>, look<float>, deviations<float>},
     .normals_64 = normals<double>,
     .normals_32 = normals<float>,
     .words = words,

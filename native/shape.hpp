@@ -109,6 +109,8 @@ void finish(CrFmNes<T>& s, double volume, double length) {
     const bool write = volume != 1 || length != 1;
     const f64 inverse(1 / volume), factor(length), sigma(s.sigma);
     const f64 tolx(s.tolx), eps(std::numeric_limits<T>::epsilon());
+    const f64 everywhere(s.initial_value);
+    const T* initial = s.alike ? nullptr : +s.initial;
     const f64 low(-std::numeric_limits<double>::infinity());
     const auto of = sweep<2, 7, 0>(s, [&](int64_t j, auto live, f64* acc) {
         f64 D = load(s.D + j), v = load(s.v + j);
@@ -117,7 +119,7 @@ void finish(CrFmNes<T>& s, double volume, double length) {
             store(s.D + j, D), store(s.v + j, v);
         }
         const f64 deviation = sigma * D * sqrt(f64(1) + v * v), m = abs(load(s.mean + j));
-        const f64 resolved = max(tolx * load(s.initial + j), eps * m);
+        const f64 resolved = max(tolx * (initial ? load(initial + j) : everywhere), eps * m);
         acc[0] = acc[0] + (m - m) + (deviation - deviation);  // 0, or NaN if either is not finite
         acc[1] = acc[1] + v * v;
         acc[2] = max(acc[2], v * v);
@@ -211,6 +213,16 @@ void look(CrFmNes<T>& s) {
     });
     s.phase = phase_of(s, std::sqrt(of.of[0]));
     finish(s, 1, 1);
+}
+
+// The deviations of the state, `groups` whole groups of them.
+template <class T>
+void deviations(CrFmNes<T>& s, T* out) {
+    const f64 sigma(s.sigma);
+    sweep<0, 0, 0>(s, [&](int64_t j, auto, f64*) {
+        const f64 v = load(s.v + j);
+        store(out + j, sigma * load(s.D + j) * sqrt(f64(1) + v * v));
+    });
 }
 
 }  // namespace fmnes::FMNES_LEVEL

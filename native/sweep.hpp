@@ -33,7 +33,7 @@ FMNES_INLINE u64 first_lanes(int64_t count) {
 
 template <int N>
 struct Totals {
-    double of[N];
+    double of[N > 0 ? N : 1];
 };
 
 // Call body(j, live, acc) for the coordinates j to j + 7 of every eight, `live` saying which of
@@ -49,7 +49,7 @@ Totals<ADDED + MOST + LOGS> sweep(CrFmNes<T>& s, Body body) {
     const int threads = threads_for(SWEEP_NS * static_cast<double>(dim));
     parallel_for(s.blocks, threads, [&](int64_t from, int64_t to) {
         for (int64_t block = from; block < to; ++block) {
-            f64 acc[N];
+            f64 acc[N > 0 ? N : 1];
             for (int k = 0; k < N; ++k)
                 acc[k] = f64(k < ADDED ? 0 : k < ADDED + MOST ? least : 1);
             const int64_t end = (block + 1) * length < dim ? (block + 1) * length : dim;

@@ -160,18 +160,16 @@ class NativeEngine:
 
         self.algorithm, self.params = algorithm, params
         dtype = state.mean.dtype
-        if initial is None:
-            initial = algorithm.report(params, state).deviations
         make = _native.CRFMNES64 if dtype == np.float64 else _native.CRFMNES32
         numbers, rates = cr_fm_nes.tables(params)
         self._search = make(
             params.dim, params.popsize, params.safe, params.store_draws,
             numbers, params.w_hat, rates, *address,
         )  # fmt: skip
-        self._search.set_converged(np.ascontiguousarray(initial), tolx)
-        mean, _, *vectors = (np.ascontiguousarray(part) for part in state)
-        self._search.set_state(mean, float(state.sigma), *vectors)
-        self.initial = self._search.initial
+        self._search.set_state(
+            state.mean, float(state.sigma), *state[2:], initial, tolx
+        )
+        self.initial = np.broadcast_to(self._search.initial, (params.dim,))
         self.best = self._search.best  # a view: it changes when a better candidate is told
         if best is not None:
             self.best[...] = best

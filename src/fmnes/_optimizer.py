@@ -96,17 +96,17 @@ class Optimizer:
         mean, shape = setup.mean, setup.shape
         dim = mean.shape[0]
         xp = array_namespace(mean)
-        deviations = sigma_factor * setup.deviations
-        log = np.log(deviations)
-        sigma0 = float(deviations[0]) * math.exp(np.mean(log - log[0]))  # equal ones: exactly that
-        scale = constant(xp, deviations / sigma0, mean)
-        if shape.C is not None:
-            shape = shape._replace(C=scale[:, None] * shape.C * scale[None, :])
-        shape = shape._replace(D=scale * shape.D)
-        z = random.normals(setup.seed, random.initial_stream(run), 0, 0, 1, dim)[0]
+        sigma0 = sigma_factor * float(setup.deviations[0])
+        if setup.deviations.strides != (0,):  # not one number for all
+            log = np.log(setup.deviations)
+            sigma0 *= math.exp(np.mean(log - log[0]))
+            scale = constant(xp, sigma_factor * setup.deviations / sigma0, mean)
+            if shape.C is not None:
+                shape = shape._replace(C=scale[:, None] * shape.C * scale[None, :])
+            shape = shape._replace(D=scale * shape.D)
         params = self._algorithm.params(dim, popsize, setup.settings)
         state = self._algorithm.init(
-            params, mean, constant(xp, sigma0, mean), shape, constant(xp, z, mean)
+            params, mean, constant(xp, sigma0, mean), shape, self._initial_draw()
         )
         self._drive(params, state)
         info = xp.finfo(mean.dtype)
@@ -121,6 +121,12 @@ class Optimizer:
         )
         self._tally = Tally(limits, sigma0=float(constant(xp, sigma0, mean)))
         self._asked = False
+
+    def _initial_draw(self) -> Array:
+        """The draw that the first v comes from."""
+        mean, stream = self.setup.mean, random.initial_stream(self._run)
+        z = random.normals(self.setup.seed, stream, 0, 0, 1, mean.shape[0])[0]
+        return constant(array_namespace(mean), z, mean)
 
     def _drive(
         self,

@@ -63,9 +63,16 @@ class _Search:
         generation: int,
     ) -> None: ...
     def set_state(
-        self, mean: _Rows, sigma: float, D: _Rows, v: _Rows, p_sigma: _Rows, p_c: _Rows
+        self,
+        mean: _Rows,
+        sigma: float,
+        D: _Rows,
+        v: _Rows,
+        p_sigma: _Rows,
+        p_c: _Rows,
+        initial: _Rows | None,
+        tolx: float,
     ) -> None: ...
-    def set_converged(self, initial: _Rows, tolx: float) -> None: ...
     def ask(self, out: _Rows, first: int) -> None: ...
     def tell(self, f: _Vector, best_so_far: float) -> tuple[Any, ...]: ...
     @property
@@ -87,6 +94,7 @@ class _Search:
 
 class CRFMNES64(_Search): ...
 class CRFMNES32(_Search): ...
+
 def weights_by_candidate(
     by_rank: _Vector, f: _Vector, norm2: _Vector, share_ties: bool, out: _Vector
 ) -> None: ...

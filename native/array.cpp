@@ -1,0 +1,37 @@
+#include "array.hpp"
+
+#include <cstring>
+#include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace fmnes {
+
+constexpr std::align_val_t LINE{64};
+constexpr size_t LARGE = size_t{1} << 21;  // a huge page
+
+void* allocate(size_t bytes) {
+#if defined(__linux__)
+    if (bytes >= LARGE) {
+        void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (data == MAP_FAILED) throw std::bad_alloc();
+        madvise(data, bytes, MADV_HUGEPAGE);  // a wish: what becomes of it does not matter
+        return data;
+    }
+#endif
+    return std::memset(::operator new(bytes, LINE), 0, bytes);
+}
+
+void release(void* data, size_t bytes) {
+#if defined(__linux__)
+    if (bytes >= LARGE) {
+        munmap(data, bytes);
+        return;
+    }
+#endif
+    ::operator delete(data, LINE);
+}
+
+}  // namespace fmnes
