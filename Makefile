@@ -108,13 +108,14 @@ $(LOWEST)/.dev: pyproject.toml $(NATIVE)
 
 # With -g1 (line numbers) and -O1 the compiler needs a minute for each level; with more, five.
 # Four checks of UBSan are left to AddressSanitizer: on eight lanes in little arrays they make the
-# compiler take four times as long.
+# compiler take four times as long. With another type of build nanobind strips the symbols.
 SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	-fno-sanitize=null,alignment,object-size,bounds
 $(SANITIZE)/.dev: pyproject.toml $(NATIVE)
 	$(call create_venv,$(SANITIZE))
-	CXXFLAGS="$(SANITIZE_FLAGS) -g1" LDFLAGS="$(SANITIZE_FLAGS)" \
-	$(SANITIZE)/bin/python -m pip install -q -e . --config-settings=install.strip=false \
-		--config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1 \
-		hypothesis mpmath pytest pytest-xdist scipy
+	CXXFLAGS="$(SANITIZE_FLAGS)" LDFLAGS="$(SANITIZE_FLAGS)" \
+	$(SANITIZE)/bin/python -m pip install -q -e . \
+		--config-settings=cmake.build-type=RelWithDebInfo \
+		--config-settings=cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO='-O1 -g1' \
+		array-api-strict hypothesis mpmath pytest pytest-xdist scipy
 	@touch $@
