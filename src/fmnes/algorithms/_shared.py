@@ -121,6 +121,11 @@ def weights_by_candidate(
     )
 
 
+def is_flat(xp: Namespace, f: Array) -> Array:
+    """Whether all values are equal, and finite."""
+    return xp.all(f == f[0]) & xp.isfinite(f[0])
+
+
 StateT = TypeVar("StateT", bound=tuple[Any, ...])
 
 
@@ -129,7 +134,7 @@ def unless_flat(xp: Namespace, f: Array, old: StateT, new: StateT) -> StateT:
 
     Such a generation says nothing, yet the evolution paths would go on moving the distribution.
     """
-    flat = xp.all(f == f[0]) & xp.isfinite(f[0])
+    flat = is_flat(xp, f)
     kept = (b if a is b else xp.where(flat, a, b) for a, b in zip(old, new, strict=True))
     return type(old)(*kept)
 

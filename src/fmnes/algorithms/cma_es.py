@@ -24,6 +24,7 @@ from fmnes.algorithms._shared import (
     at_least,
     constant,
     effective_size,
+    is_flat,
     matrix_of,
     norm2,
     norm_of_normal,
@@ -144,7 +145,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     """The next state, from the draws of `ask` and the values of its candidates."""
     xp = array_namespace(z)
     mean, sigma, C, B, D, p_sigma, p_c, generation = state
-    c_1, c_mu, c_c, c_sigma = params.c_1, params.c_mu, params.c_c, params.c_sigma
+    c_c, c_sigma = params.c_c, params.c_sigma
     norm_z2 = norm2(xp, z)
     w_plus = weights_by_candidate(xp, constant(xp, params.w_plus, z), f, norm_z2)
     w_minus = weights_by_candidate(xp, constant(xp, params.w_minus, z), f, norm_z2)
@@ -165,13 +166,16 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     p_c = (1 - c_c) * p_c + h_sigma * path_scale(c_c, params.mu_eff) * y_w
     # |C^(-1/2) y| = |z|; a draw at the mean itself has no direction to shrink C along.
     w_minus = w_minus * params.dim / at_least(xp, norm_z2, xp.finfo(z.dtype).smallest_normal)
+    # Where all values are equal the rates are 0: C stays to the bit, without another pass over it.
+    told = xp.astype(~is_flat(xp, f), z.dtype)
+    c_1, c_mu = told * params.c_1, told * params.c_mu
     kept = 1 - c_1 * (1 - (1 - h_sigma) * c_c * (2 - c_c)) - c_mu * _total(params)
-    added = xp.concat([(math.sqrt(c_1) * p_c)[None, :], xp.sqrt(c_mu * w_plus)[:, None] * y])
+    added = xp.concat([(xp.sqrt(c_1) * p_c)[None, :], xp.sqrt(c_mu * w_plus)[:, None] * y])
     removed = xp.sqrt(-c_mu * w_minus)[:, None] * y
     # A product A^T A is symmetric to the bit (BLAS computes one half of it), and so C stays.
-    C = kept * C + added.T @ added - removed.T @ removed
+    C_new = kept * C + added.T @ added - removed.T @ removed
     new = State(mean + sigma * y_w, sigma_new, C, B, D, p_sigma, p_c, generation)
-    return unless_flat(xp, f, state, new)
+    return unless_flat(xp, f, state, new)._replace(C=C_new)
 
 
 def refresh(params: Params, state: State) -> State:
