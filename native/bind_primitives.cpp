@@ -94,6 +94,17 @@ static void weights_by_candidate(Input<double, 1> by_rank, Input<double, 1> f,
     hand_out(of, order.data(), by_rank.data(), share_ties, out.data());
 }
 
+static nb::tuple survey_values(Input<double, 1> f) {
+    if (f.size() == 0) throw nb::value_error("f: expected at least one value");
+    const double nowhere = 0;  // the order of infeasible candidates does not matter here
+    const Candidates of{static_cast<int64_t>(f.size()), f.data(), &nowhere, 1};
+    std::vector<int64_t> order(f.size());
+    sort_by_rank(of, order.data());
+    const Survey shown = survey(of, order.data());
+    return nb::make_tuple(shown.nan, shown.feasible, shown.least, shown.most, shown.size,
+                          shown.median, shown.flat);
+}
+
 template <class T>
 static void bind(nb::module_& m) {
     const auto array = [](const char* name) { return nb::arg(name).noconvert(); };
@@ -109,6 +120,7 @@ static void bind(nb::module_& m) {
 void bind_primitives(nb::module_& m) {
     bind<double>(m);
     bind<float>(m);
+    m.def("survey", &survey_values, "f"_a);
     m.def("weights_by_candidate", &weights_by_candidate, "by_rank"_a.noconvert(), "f"_a.noconvert(),
           "norm2"_a.noconvert(), "share_ties"_a, "out"_a.noconvert());
 }

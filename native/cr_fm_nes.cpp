@@ -50,26 +50,8 @@ static Candidates candidates(const CrFmNes<T>& s, const double* f) {
 
 template <class T>
 void rank(CrFmNes<T>& s, const double* f) {
-    constexpr double INF = std::numeric_limits<double>::infinity();
-    const int64_t lambda = s.is.popsize;
-    Survey of{};
-    of.least = INF, of.most = -INF, of.size = 0;
-    of.flat = std::isfinite(f[0]);
-    for (int64_t i = 0; i < lambda; ++i) {
-        of.nan += std::isnan(f[i]);
-        of.flat = of.flat && f[i] == f[0];
-        if (!(f[i] < INF)) continue;
-        ++of.feasible;
-        if (f[i] < of.least) of.least = f[i], of.best = i;
-        of.most = std::max(of.most, f[i]);
-        of.size = std::max(of.size, std::abs(f[i]));
-    }
-    if (of.feasible == 0) of.most = of.size = INF;
     sort_by_rank(candidates(s, f), s.order);
-    const auto value = [&](int64_t k) { return k < of.feasible ? f[s.order[k]] : INF; };
-    const double low = value((lambda - 1) / 2), high = value(lambda / 2);
-    of.median = low / 2 + high / 2;  // the sum of two values of 1e308 would overflow
-    s.survey = of;
+    s.survey = survey(candidates(s, f), s.order);
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 
 #include "address.hpp"
 #include "array.hpp"
+#include "ranking.hpp"
 
 namespace fmnes {
 
@@ -30,16 +31,6 @@ struct Constants {
     double c_sigma, scale_sigma;  // p_sigma <- (1 - c_sigma) p_sigma + scale_sigma sum(w z)
     double c_c, scale_c;
     double long_v, largest_step, D_limit, v_least, v_most;  // of the safe step
-};
-
-// What a generation's values say by themselves.
-struct Survey {
-    int64_t nan, feasible;
-    int64_t best;              // the first of the best candidates
-    double least, most;        // of the feasible values; inf where there is none
-    double size;               // largest |value| of the feasible ones
-    double median;             // infeasible ones count as inf
-    bool flat;                 // all equal and finite
 };
 
 // What the history and the stopping rules look at.

@@ -17,7 +17,6 @@ from fmnes import kernels
 from fmnes.algorithms import Algorithm, cr_fm_nes
 from fmnes.algorithms._shared import Array, Report, constant, is_feasible
 
-
 PIECE = 2**16  # numbers that are worked on at a time where a whole population would be copied
 
 
@@ -94,7 +93,7 @@ class Engine:
         """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
         z = self._draws()
         xp = array_namespace(z)
-        survey = _survey(values)
+        survey = kernels.select(np, np.dtype(np.float64)).survey(values)
         ranked = np.where(is_feasible(np, values), values, np.inf)
         if survey[2] < best_so_far:
             best = int(np.argmin(ranked))
@@ -166,9 +165,7 @@ class NativeEngine:
             params.dim, params.popsize, params.safe, params.store_draws,
             numbers, params.w_hat, rates, *address,
         )  # fmt: skip
-        self._search.set_state(
-            state.mean, float(state.sigma), *state[2:], initial, tolx
-        )
+        self._search.set_state(state.mean, float(state.sigma), *state[2:], initial, tolx)
         self.initial = np.broadcast_to(self._search.initial, (params.dim,))
         self.best = self._search.best  # a view: it changes when a better candidate is told
         if best is not None:
@@ -191,10 +188,10 @@ class NativeEngine:
 
     @property
     def state(self) -> cr_fm_nes.State:
-        """A copy of the state."""
+        """The state, in views that change with it."""
         s = self._search
-        vectors = (part.copy() for part in (s.D, s.v, s.p_sigma, s.p_c))
-        return cr_fm_nes.State(s.mean.copy(), np.asarray(s.sigma, self._dtype), *vectors)
+        sigma = np.asarray(s.sigma, self._dtype)
+        return cr_fm_nes.State(s.mean, sigma, s.D, s.v, s.p_sigma, s.p_c)
 
 
 def engine_for(algorithm: Any, mean: Array) -> type[Engine] | type[NativeEngine]:
@@ -206,20 +203,6 @@ def engine_for(algorithm: Any, mean: Array) -> type[Engine] | type[NativeEngine]
         and mean.dtype in (np.float64, np.float32)
     )
     return NativeEngine if compiled else Engine
-
-
-def _survey(values: NDArray[np.float64]) -> tuple[int, int, float, float, float, float, bool]:
-    """The first seven fields of a `Generation`."""
-    nan = int(np.isnan(values).sum())
-    feasible = values[is_feasible(np, values)]
-    if not feasible.size:
-        return nan, 0, np.inf, np.inf, np.inf, np.inf, False
-    least, most = float(feasible.min()), float(feasible.max())
-    ranked = np.where(is_feasible(np, values), values, np.inf)
-    with np.errstate(invalid="ignore"):  # -inf and inf
-        median = float(2 * np.median(ranked / 2))  # the mean of two values of 1e308 would overflow
-    flat = feasible.size == values.size and least == most and np.isfinite(least)
-    return nan, feasible.size, least, most, max(abs(least), abs(most)), median, bool(flat)
 
 
 def _figures(report: Report, mean: Array, converged: Array) -> tuple[Any, ...]:

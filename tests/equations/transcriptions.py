@@ -542,7 +542,8 @@ def cma_es_constants(d, lam):
         "c_mu": c_mu,
         "c_s": c_s,
         "d_s": d_sigma_cma(d, mu_eff, c_s),
-        "refresh_every": max(1, math.floor(1 / (10 * d * (c_1 + c_mu)))),
+        # The tutorial rounds down; its author's package waits until so many have passed, as we do.
+        "refresh_every": math.ceil(1 / (10 * d * (c_1 + c_mu))),
     }
 
 

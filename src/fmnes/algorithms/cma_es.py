@@ -106,7 +106,8 @@ def params(dim: int, popsize: int, settings: CMAES = CMAES()) -> Params:
     return Params(
         dim=dim,
         popsize=popsize,
-        refresh_every=max(1, math.floor(1 / (10 * dim * (c_1 + c_mu)))),
+        # So rarely that it costs no more than O(d^2) a generation; the tutorial rounds down.
+        refresh_every=math.ceil(1 / (10 * dim * (c_1 + c_mu))),
         w_plus=w_plus / math.fsum(w_plus),
         w_minus=alpha * w_minus / -math.fsum(w_minus),
         mu_eff=mu_eff,

@@ -7,8 +7,12 @@ of the population.
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 Array = Any
 Namespace = Any
+Survey = tuple[int, int, float, float, float, float, bool]
 
 
 def row_products(xp: Namespace, z: Array, vbar: Array | None = None) -> tuple[Array | None, Array]:
@@ -89,3 +93,17 @@ def _share_ties(xp: Namespace, by_rank: Array, value: Array, distance: Array) ->
         count, by_rank.dtype
     )
     return xp.where(count == 1, by_rank, mean)
+
+
+def survey(values: NDArray[np.float64]) -> Survey:
+    """What a generation's values say by themselves: the first fields of a `Generation`."""
+    nan = int(np.isnan(values).sum())
+    feasible = values[values < np.inf]
+    if not feasible.size:
+        return nan, 0, np.inf, np.inf, np.inf, np.inf, False
+    least, most = float(feasible.min()), float(feasible.max())
+    ranked = np.where(values < np.inf, values, np.inf)
+    with np.errstate(invalid="ignore"):  # -inf and inf
+        median = float(2 * np.median(ranked / 2))  # the mean of two values of 1e308 would overflow
+    flat = feasible.size == values.size and least == most and np.isfinite(least)
+    return nan, feasible.size, least, most, max(abs(least), abs(most)), median, bool(flat)

@@ -70,6 +70,9 @@ def weights_by_candidate(
     return out.astype(by_rank.dtype, copy=False)
 
 
+survey = _native.survey
+
+
 def _laid_out(x: Array | None) -> Any:
     """In C order, as the compiled code reads it: a copy only where it lies otherwise."""
     return None if x is None else np.ascontiguousarray(x)
