@@ -34,8 +34,8 @@ CrFmNes<T>::CrFmNes(const Constants& constants, const double* by_rank, const Rat
       room(overlaid ? 0 : groups * SUMS * GROUP),
       sums(overlaid ? z : room),
       sums_stride((overlaid ? half : SUMS) * GROUP),
-      partial(blocks * std::max<int64_t>(2 * half, 8)),
-      partial_width(std::max<int64_t>(2 * half, 8)),
+      partial(blocks * std::max(2 * half, COLLECTED)),
+      partial_width(std::max(2 * half, COLLECTED)),
       weights(constants.popsize),
       coefficients(4 * half),
       order(constants.popsize) {

@@ -13,6 +13,7 @@ namespace fmnes {
 constexpr int64_t GROUP = 16;       // coordinates that are drawn together
 constexpr int64_t BLOCK = 256;      // groups whose sums are taken together, by one thread
 constexpr int64_t SUMS = 3;         // vectors of weighted sums that tell() takes of the draws
+constexpr int64_t COLLECTED = 9;    // numbers that one sweep collects of a block, at most
 
 // What depends on the number of feasible candidates.
 struct Rates {

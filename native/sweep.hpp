@@ -43,6 +43,7 @@ struct Totals {
 template <int ADDED, int MOST, int LOGS, class T, class Body>
 Totals<ADDED + MOST + LOGS> sweep(CrFmNes<T>& s, Body body) {
     constexpr int N = ADDED + MOST + LOGS;
+    static_assert(N <= COLLECTED);
     static_assert(BLOCK * GROUP / LANES < 1000);  // so that their products stay below 2^1000
     const int64_t dim = s.is.dim, length = BLOCK * GROUP;
     const double least = -std::numeric_limits<double>::infinity();
