@@ -61,7 +61,7 @@ format: $(VENV)/.dev  ## let ruff mend what it can
 types: $(VENV)/.dev  ## mypy, strict
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev  ## time per generation beside the peers
+bench: $(VENV)/.speed  ## time and memory of a generation beside the peers (half an hour)
 	$(BIN)/python benchmarks/speed.py
 
 evidence: $(VENV)/.dev  ## the tables of docs/safe-variant.md and docs/evaluations.md (hours)
@@ -95,6 +95,10 @@ $(VENV)/.dev: pyproject.toml $(NATIVE)
 
 $(VENV)/.arrays: $(VENV)/.dev
 	$(BIN)/python -m pip install -q torch==2.13.0 'jax>=0.4.32'
+	@touch $@
+
+$(VENV)/.speed: $(VENV)/.dev
+	$(BIN)/python -m pip install -q -e '.[speed]'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.dev

@@ -1,5 +1,6 @@
 """What the pages claim: their tables are those of the stored trials, and what they say holds."""
 
+import csv
 import importlib.util
 import math
 import sys
@@ -95,3 +96,45 @@ def test_peers_need_more_evaluations_on_the_papers_functions(evidence):
     assert len(ratios) == 32
     assert min(ratios) >= 1.1
     assert max(ratios) <= 4.5
+
+
+def microseconds():
+    """Of the fastest generation, by solver and number of variables, as stored."""
+    with (BENCHMARKS / "results" / "speed.csv").open(newline="") as file:
+        return {
+            (row["solver"], int(row["d"])): float(row["best_us"])
+            for row in csv.DictReader(file)
+            if row["best_us"]
+        }
+
+
+def test_the_speed_that_the_readme_states():
+    stored = microseconds()
+    solvers = "fmnes", "fcmaes C++", "crfmnes (authors)"
+    ours, fcmaes, authors = (round(stored[name, 1000]) for name in solvers)
+    times = round(stored["fcmaes C++", 10_000] / stored["fmnes", 10_000])
+    text = " ".join((BENCHMARKS.parent / "README.md").read_text().split())
+    assert f"a generation takes {ours} µs, where the fastest other CR-FM-NES" in text
+    assert f"takes {fcmaes} and the authors' code {authors}; at 10 000 it is {times} times" in text
+
+
+@pytest.mark.parametrize(
+    ("dim", "least"), [(10, 1.0), (80, 2.5), (200, 4.5), (1000, 12), (10_000, 25), (100_000, 20)]
+)
+def test_we_are_faster_than_fcmaes(dim, least):
+    stored = microseconds()
+    assert stored["fcmaes C++", dim] / stored["fmnes", dim] >= least
+
+
+@pytest.mark.parametrize(
+    ("dim", "least"), [(80, 25), (200, 25), (1000, 25), (10_000, 25), (100_000, 14)]
+)
+def test_we_are_faster_than_the_authors(dim, least):
+    stored = microseconds()
+    assert stored["crfmnes (authors)", dim] / stored["fmnes", dim] >= least
+
+
+def test_two_threads_pay_where_there_is_work():
+    stored = microseconds()
+    for dim in (100_000, 1_000_000):
+        assert stored["fmnes", dim] / stored["fmnes, 2 threads", dim] >= 1.4
