@@ -1,7 +1,10 @@
-"""The linear-time methods on the compiled passes over the draws, and on the array-agnostic ones."""
+"""Every method on the compiled passes over draws and values, and on the array-agnostic ones."""
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fmnes
 from fmnes import kernels
@@ -149,3 +152,31 @@ def test_candidates_built_alone(settings, dtype):
     for i in range(search.rows):
         alone = module.ask(params, state, z[i : i + 1])
         np.testing.assert_array_equal(alone[0], x[i])
+
+
+# --- Full matrices: LAPACK through NumPy both times, the ranks compiled or not ---------------------
+
+
+FULL = [fmnes.FMNES(), fmnes.DXNESIC(), fmnes.XNES(), fmnes.CMAES()]
+
+
+@pytest.mark.parametrize("settings", FULL, ids=repr)
+@pytest.mark.parametrize("dtype", DTYPES)
+@hypothesis.settings(deadline=None, max_examples=25)
+@given(dim=st.integers(2, 200), seed=st.integers(0, 100), share=st.sampled_from([0.0, 0.3, 1.0]))
+def test_full_matrices(settings, dtype, dim, seed, share):
+    """Three generations, some of the candidates infeasible: the same ranks, and the same steps."""
+    search = Search(settings, dim, dtype)
+    module, params = search.module, search.params
+    ours = theirs = search.state
+    for generation in range(3):
+        z = search.draws(generation)
+        f = ellipsoid(module.ask(params, ours, z)).astype(dtype)
+        f[np.random.default_rng([seed, generation]).random(len(f)) < share] = np.inf
+        ours = module.tell(params, ours, z, f)
+        with pytest.MonkeyPatch.context() as patch:
+            with_agnostic(patch)
+            theirs = module.tell(params, theirs, z, f)
+    finite = [np.all(np.isfinite(np.asarray(part, np.float64))) for part in theirs]
+    assert all(finite), theirs._fields
+    assert_close(ours, theirs, 1e-12 if dtype == np.float64 else 1e-4)
