@@ -15,7 +15,8 @@ constexpr size_t LARGE = size_t{1} << 21;  // a huge page
 void* allocate(size_t bytes) {
 #if defined(__linux__)
     if (bytes >= LARGE) {
-        void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+        void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
         if (data == MAP_FAILED) throw std::bad_alloc();
         madvise(data, bytes, MADV_HUGEPAGE);  // a wish: what becomes of it does not matter
         return data;

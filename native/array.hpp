@@ -16,7 +16,8 @@ template <class X>
 class Array {
   public:
     explicit Array(int64_t count)
-        : bytes_(static_cast<size_t>(count) * sizeof(X)), data_(static_cast<X*>(allocate(bytes_))) {}
+        : bytes_(static_cast<size_t>(count) * sizeof(X)),
+          data_(static_cast<X*>(allocate(bytes_))) {}
 
     Array(int64_t count, X value) : Array(count) {
         for (int64_t i = 0; i < count; ++i) data_[i] = value;

@@ -107,6 +107,11 @@ static nb::ndarray<nb::numpy, T, nb::ndim<1>> view(nb::handle self, T* data, int
     return {data, {static_cast<size_t>(length > 0 ? length : dim)}, self};
 }
 
+template <class T, Array<T> CrFmNes<T>::*of>
+static nb::ndarray<nb::numpy, T, nb::ndim<1>> vector(nb::handle self) {
+    return view<T>(self, nb::cast<Search<T>&>(self).*of);
+}
+
 template <class T>
 static void bind(nb::module_& m, const char* name) {
     nb::class_<Search<T>>(m, name)
@@ -141,16 +146,16 @@ static void bind(nb::module_& m, const char* name) {
                                        at.shrunk);
              }, "f"_a, "best_so_far"_a)
         .def_prop_ro("sigma", [](const Search<T>& s) { return s.sigma; })
-        .def_prop_ro("mean", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).mean); })
-        .def_prop_ro("D", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).D); })
-        .def_prop_ro("v", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).v); })
-        .def_prop_ro("p_sigma", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).p_sigma); })
-        .def_prop_ro("p_c", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).p_c); })
+        .def_prop_ro("mean", &vector<T, &CrFmNes<T>::mean>)
+        .def_prop_ro("D", &vector<T, &CrFmNes<T>::D>)
+        .def_prop_ro("v", &vector<T, &CrFmNes<T>::v>)
+        .def_prop_ro("p_sigma", &vector<T, &CrFmNes<T>::p_sigma>)
+        .def_prop_ro("p_c", &vector<T, &CrFmNes<T>::p_c>)
         .def_prop_ro("initial", [](nb::handle h) {  // one number where it stands for all
             auto& s = nb::cast<Search<T>&>(h);
             return s.alike ? view<T>(h, &s.initial_value, 1) : view<T>(h, s.initial);
         })
-        .def_prop_ro("best", [](nb::handle h) { return view<T>(h, nb::cast<Search<T>&>(h).best); });
+        .def_prop_ro("best", &vector<T, &CrFmNes<T>::best>);
 }
 
 void bind_cr_fm_nes(nb::module_& m) {

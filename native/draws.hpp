@@ -19,8 +19,8 @@ FMNES_INLINE u64 lane_numbers() {
     return load_u64(numbers);
 }
 
-// The four words of each block, in the low halves of lanes. What the high halves hold is never looked
-// at: the products take the low halves.
+// The four words of each block, in the low halves of lanes. What the high halves hold is never
+// looked at: the products take the low halves.
 template <int P>
 struct Words {
     Bits<P> word[4];
@@ -49,7 +49,8 @@ class Group {
         const uint64_t c3 = (uint64_t{at.stream} << 12) | (at.generation >> 32);
         const uint64_t q1 = M1 * c2;
         row_mask_ = (q1 >> 32) ^ keys.k0[0];  // after round 1 c0 is the row ^ this
-        const u64 p0 = multiply_low(u64(static_cast<uint64_t>(group) * LANES) + lane_numbers(), u64(M0));
+        const u64 block = u64(static_cast<uint64_t>(group) * LANES) + lane_numbers();
+        const u64 p0 = multiply_low(block, u64(M0));
         c2_ = p0 ^ u64(keys.k1[1]);
         c1_ = multiply_low((p0 >> 32) ^ u64(c3 ^ keys.k1[0]), u64(M1));
         p0_ = multiply_low((c1_ >> 32) ^ u64(q1 ^ keys.k0[1]), u64(M0));
@@ -118,8 +119,8 @@ FMNES_INLINE void draw(const Group& group, int64_t row, f64 (&first)[ROWS], f64 
     }
 }
 
-// Call f<ROWS>(row) for all rows from low to high - 1, some at a time: while one of them waits for a
-// result the others go on. (Eight lanes of narrow registers are several chains already.)
+// Call f<ROWS>(row) for all rows from low to high - 1, some at a time: while one of them waits for
+// a result the others go on. (Eight lanes of narrow registers are several chains already.)
 template <class F>
 FMNES_INLINE void in_lockstep(int64_t low, int64_t high, F f) {
     constexpr int MANY = PARTS == 1 ? 4 : 2;

@@ -29,7 +29,7 @@ FMNES_INLINE void draw_group(const CrFmNes<T>& s, const Group& from, int64_t row
     }
 }
 
-constexpr int64_t ROWS_AT_HAND = 32;  // whose sums are taken at a time: all, but in large populations
+constexpr int64_t ROWS_AT_HAND = 32;  // whose sums are taken at a time: most populations have less
 
 // Draw some rows of a block, keep them if they are to be kept, and add up <z, vbar> and |z|^2.
 template <class T>
@@ -104,7 +104,9 @@ template <class T>
 class Tile {
   public:
     FMNES_INLINE Tile(const CrFmNes<T>& s, int64_t tile)
-        : first(tile * TILE), last(first + TILE < s.groups ? first + TILE : s.groups), dim_(s.is.dim) {
+        : first(tile * TILE),
+          last(first + TILE < s.groups ? first + TILE : s.groups),
+          dim_(s.is.dim) {
         const f64 sigma(s.sigma), scale(inverse_norm(s));
         for (int64_t i = 0; i < 2 * (last - first); ++i) {
             const int64_t j = first * GROUP + i * LANES;

@@ -33,14 +33,16 @@ FMNES_INLINE f64 inverse_H(const Fisher& of, f64 vv) {
 // c_1; and sum(w a z_perp). Returns sum(vv s / H) and half the denominator of Sherman and Morrison.
 template <class T>
 Totals<2> gradient_of_D(CrFmNes<T>& s, const Scalars& now, const Fisher& of, double aa, double a) {
-    const double c_1 = now.total, factor = (4 - of.kappa) * now.r / ((now.g + 1) * (1 + of.alpha)) - 2;
+    const double c_1 = now.total;
+    const double factor = (4 - of.kappa) * now.r / ((now.g + 1) * (1 + of.alpha)) - 2;
     const f64 unit(1 / now.norm_v), path((now.r - 1) * a);
     const f64 along(a), weight(c_1), weight_along(c_1 * a), samples(now.aa), with_az(factor);
     const f64 with_vv(of.alpha * (aa - c_1)), rest(of.rest);
     return sweep<2, 0, 0>(s, [&](int64_t j, auto, f64* acc) {
         const f64 vbar = load(s.v + j) * unit, vv = vbar * vbar;
         const f64 z = load(s.p_c + j) / load(s.D + j) - path * vbar;
-        const f64 az = (load(sums_at(s, 1, j)) - samples * vbar) + weight_along * (z - along * vbar);
+        const f64 a_perp = z - along * vbar;
+        const f64 az = (load(sums_at(s, 1, j)) - samples * vbar) + weight_along * a_perp;
         const f64 zz = load(sums_at(s, 2, j)) + weight * z * z;
         const f64 first = (zz - weight) + with_az * vbar * az - with_vv * vv;
         const f64 vv_H = vv * inverse_H(of, vv);

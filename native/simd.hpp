@@ -269,7 +269,8 @@ FMNES_INLINE void store(T* p, f64 a) {
 
 FMNES_INLINE u64 load_u64(const uint64_t* p) {
     u64 a;
-    FMNES_UNROLL for (int i = 0; i < PARTS; ++i) std::memcpy(&a.part[i], p + i * WIDTH, sizeof(u64w));
+    FMNES_UNROLL for (int i = 0; i < PARTS; ++i)
+        std::memcpy(&a.part[i], p + i * WIDTH, sizeof(u64w));
     return a;
 }
 

@@ -154,7 +154,7 @@ def test_candidates_built_alone(settings, dtype):
         np.testing.assert_array_equal(alone[0], x[i])
 
 
-# --- Full matrices: LAPACK through NumPy both times, the ranks compiled or not ---------------------
+# --- Full matrices: LAPACK through NumPy both times, the ranks compiled or not --------------------
 
 
 FULL = [fmnes.FMNES(), fmnes.DXNESIC(), fmnes.XNES(), fmnes.CMAES()]
