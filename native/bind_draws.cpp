@@ -50,6 +50,15 @@ void bind_draws(nb::module_& m) {
                                        first.data(), second.data());
         },
         "words"_a, "first"_a.noconvert(), "second"_a.noconvert());
+    m.def(
+        "log_and_exp",
+        [](Input<double, 1> x, Output<double, 1> logs, Output<double, 1> exps) {
+            if (x.size() % 8 || logs.size() != x.size() || exps.size() != x.size())
+                throw nb::value_error("x: expected a multiple of 8 numbers");
+            kernels().log_and_exp(x.data(), static_cast<int64_t>(x.size()), logs.data(),
+                                  exps.data());
+        },
+        "x"_a, "logs"_a.noconvert(), "exps"_a.noconvert());
 }
 
 }  // namespace fmnes

@@ -59,6 +59,8 @@ struct Kernels {
     // The four words of each block, shape (blocks, 4), and what `box_muller` makes of them.
     void (*words)(const Address&, int64_t row, int64_t blocks, uint32_t* out);
     void (*normals_of_words)(const uint32_t* words, int64_t blocks, double* first, double* second);
+    // The functions that the kernels use beside those of the draws: for tests.
+    void (*log_and_exp)(const double* x, int64_t count, double* logs, double* exps);
     ProblemKernels<double> problems_64;
     ProblemKernels<float> problems_32;
     PrimitiveKernels<double> primitives_64;

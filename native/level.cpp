@@ -20,6 +20,7 @@ const Kernels kernels = {
     .normals_32 = normals<float>,
     .words = words,
     .normals_of_words = normals_of_words,
+    .log_and_exp = log_and_exp,
     .problems_64 = {weighted_sphere<double>, two_scales<double>, rosenbrock<double>,
                     rastrigin<double>, halfspaces<double>},
     .problems_32 = {weighted_sphere<float>, two_scales<float>, rosenbrock<float>, rastrigin<float>,

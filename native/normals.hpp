@@ -59,4 +59,12 @@ inline void normals_of_words(const uint32_t* words, int64_t blocks, double* firs
     }
 }
 
+// ln and exp of x; `count` is a multiple of eight.
+inline void log_and_exp(const double* x, int64_t count, double* logs, double* exps) {
+    for (int64_t i = 0; i < count; i += LANES) {
+        store(logs + i, log(load(x + i)));
+        store(exps + i, exp(load(x + i)));
+    }
+}
+
 }  // namespace fmnes::FMNES_LEVEL
