@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo test test-agnostic test-arrays test-build test-sanitize \
-	test-lowest test-slow native lint types format bench evidence docs clean
+	test-lowest test-neon test-slow native lint types format bench evidence docs clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -38,6 +38,15 @@ test-sanitize: $(SANITIZE)/.dev  ## the compiled kernels under AddressSanitizer 
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 FMNES_KERNELS=native \
 	$(SANITIZE)/bin/python -m pytest -n 2 -q $(QUICK) tests/native
+
+# Debian: apt-get install g++-aarch64-linux-gnu qemu-user
+CHECK_BITS := -std=c++20 -O2 -ffp-contract=off -Inative tests/native/check_bits.cpp \
+	$(filter-out %/module.cpp %/dispatch.cpp $(wildcard native/bind_*.cpp),$(wildcard native/*.cpp))
+test-neon:  ## the kernels of aarch64, emulated, give the bits of this machine (a cross compiler, qemu)
+	mkdir -p build
+	$(CXX) -DFMNES_LEVEL=baseline $(CHECK_BITS) -pthread -o build/check_bits
+	aarch64-linux-gnu-g++ -DFMNES_LEVEL=neon $(CHECK_BITS) -pthread -static -o build/check_bits_neon
+	test "$$(build/check_bits)" = "$$(qemu-aarch64 build/check_bits_neon)" && echo the same bits
 
 test-lowest: $(LOWEST)/.dev  ## the tests with the lowest NumPy we allow
 	$(LOWEST)/bin/python -m pytest -n 2 -q $(QUICK) tests

@@ -1,0 +1,59 @@
+// Prints a hash of ten generations of CR-FM-NES: `make test-neon` compares that of an emulated
+// aarch64 machine with that of this one. Free of Python, like the kernels.
+
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace fmnes::FMNES_LEVEL {
+extern const Kernels kernels;
+}
+
+using namespace fmnes;
+
+static uint64_t hash = 1469598103934665603u;  // FNV-1a
+
+static void mix(const void* data, size_t size) {
+    for (size_t i = 0; i < size; ++i)
+        hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211u;
+}
+
+template <class T>
+static void run(const CrFmNesKernels<T>& kernels, int64_t dim, bool store_draws) {
+    constexpr int64_t LAMBDA = 14;
+    const double root = std::sqrt(static_cast<double>(dim));
+    const Constants constants{.dim = dim, .popsize = LAMBDA, .safe = true,
+                              .store_draws = store_draws, .chi_n = root, .c_sigma = 0.1,
+                              .scale_sigma = 0.5, .c_c = 0.1, .scale_c = 0.5, .long_v = 20,
+                              .largest_step = 0.7, .D_limit = 1e15, .v_least = 1e-4,
+                              .v_most = 1e7};
+    double w_hat[LAMBDA] = {};
+    for (int i = 0; i < LAMBDA / 2; ++i) w_hat[i] = 2.0 / LAMBDA * (1 + 0.01 * (3 - i));
+    const std::vector<Rates> rates(LAMBDA + 1, Rates{1, 0.1, 0.6, 1, 0.01});
+    CrFmNes<T> search(constants, w_hat, rates.data(), Address{1, 0, 0});
+    for (int64_t j = 0; j < dim; ++j) search.v[j] = static_cast<T>(1 / root);
+    kernels.look(search);
+    std::vector<T> x(static_cast<size_t>(LAMBDA * dim));
+    for (int generation = 0; generation < 10; ++generation) {
+        kernels.ask(search, x.data(), dim, 0, LAMBDA);
+        double f[LAMBDA] = {};
+        for (int64_t i = 0; i < LAMBDA * dim; ++i)
+            f[i / dim] += x[i] * static_cast<double>(x[i]) * static_cast<double>(1 + i % dim % 7);
+        kernels.tell(search, f, std::numeric_limits<double>::infinity());
+        mix(x.data(), x.size() * sizeof(T));
+        mix(&search.figures.sigma, sizeof(double));
+        mix(&search.figures.axis_ratio, sizeof(double));
+    }
+}
+
+int main() {
+    for (int64_t dim : {3, 10, 131, 5000})
+        for (bool store_draws : {true, false}) {
+            run(FMNES_LEVEL::kernels.cr_fm_nes_64, dim, store_draws);
+            run(FMNES_LEVEL::kernels.cr_fm_nes_32, dim, store_draws);
+        }
+    std::printf("%016llx\n", static_cast<unsigned long long>(hash));
+}
