@@ -7,8 +7,8 @@
 
 namespace fmnes::FMNES_LEVEL {
 
-// z_perp and a of the papers: vbar = v/|v|, r = sqrt(1 + |v|^2); a candidate is
-// m + sigma D (z + (r - 1) a vbar) with a = <z, vbar>.
+// 1/|v|. With vbar = v/|v|, a = <z, vbar> and r = sqrt(1 + |v|^2) a candidate is
+// m + sigma D (z + (r - 1) a vbar).
 template <class T>
 FMNES_INLINE double inverse_norm(const CrFmNes<T>& s) {
     return 1 / std::sqrt(s.norm_v2);

@@ -8,6 +8,7 @@ namespace fmnes::FMNES_LEVEL {
 
 constexpr int MOVEMENT = 1, STAGNATION = 2, CONVERGENCE = 3;
 
+// Of one number, with what exp() leaves out: overflow, underflow and NaN.
 FMNES_INLINE double exp1(double x) {
     if (!(x < 700)) return x * std::numeric_limits<double>::infinity();  // inf, or NaN
     double lanes[LANES];
