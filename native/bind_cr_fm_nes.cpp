@@ -52,11 +52,12 @@ static void create(Search<T>* self, int64_t dim, int64_t popsize, bool safe, boo
     Constants c{.dim = dim, .popsize = popsize, .safe = safe, .store_draws = store_draws};
     double* const fields[] = {&c.chi_n,  &c.c_sigma,      &c.scale_sigma, &c.c_c,     &c.scale_c,
                               &c.long_v, &c.largest_step, &c.D_limit,     &c.v_least, &c.v_most};
-    constexpr size_t RATES = sizeof(Rates) / sizeof(double);
-    if (dim < 1 || popsize < 2 || popsize % 2 || numbers.size() != std::size(fields) ||
-        w_hat.size() != static_cast<size_t>(popsize) ||
-        rates.shape(0) != static_cast<size_t>(popsize) + 1 || rates.shape(1) != RATES)
-        throw nb::value_error("expected sizes that go with popsize");
+    if (dim < 1) throw nb::value_error("dim: expected a number >= 1");
+    if (popsize < 2 || popsize % 2) throw nb::value_error("popsize: expected an even number >= 2");
+    expect("numbers", std::size(fields), "numbers", numbers.size());
+    expect("w_hat", popsize, "weights", w_hat.size());
+    expect("rates", popsize + 1, "rows", rates.shape(0));
+    expect("rates", sizeof(Rates) / sizeof(double), "columns", rates.shape(1));
     for (size_t i = 0; i < std::size(fields); ++i) *fields[i] = nb::cast<double>(numbers[i]);
     new (self) Search<T>(c, w_hat.data(), reinterpret_cast<const Rates*>(rates.data()),
                          Address{seed, stream, generation});
@@ -66,9 +67,8 @@ template <class T>
 using Strided = nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>;  // also one number for all
 
 template <class T>
-static void take(const Search<T>& s, const Strided<T>& from, T* to) {
-    if (from.size() != static_cast<size_t>(s.is.dim))
-        throw nb::value_error("expected vectors of length dim");
+static void take(const Search<T>& s, const char* name, const Strided<T>& from, T* to) {
+    expect(name, s.is.dim, "numbers", from.size());
     for (int64_t i = 0; i < s.is.dim; ++i) to[i] = from.data()[i * from.stride(0)];
 }
 
@@ -88,12 +88,12 @@ static void set_state(Search<T>& s, Strided<T> mean, double sigma, Strided<T> D,
                       Strided<T> p_sigma, Strided<T> p_c, std::optional<Strided<T>> initial,
                       double tolx) {
     typename Search<T>::Use use(s);
-    take<T>(s, mean, s.mean), take<T>(s, D, s.D), take<T>(s, v, s.v);
-    take<T>(s, p_sigma, s.p_sigma), take<T>(s, p_c, s.p_c);
+    take<T>(s, "mean", mean, s.mean), take<T>(s, "D", D, s.D), take<T>(s, "v", v, s.v);
+    take<T>(s, "p_sigma", p_sigma, s.p_sigma), take<T>(s, "p_c", p_c, s.p_c);
     s.sigma = sigma, s.tolx = tolx, s.drawn = false;
     s.initial.resize(s.groups * GROUP);
     if (initial)
-        take<T>(s, *initial, s.initial);
+        take<T>(s, "initial", *initial, s.initial);
     else
         kernels_of(s).deviations(s, s.initial);
     settle_initial(s);
@@ -122,17 +122,16 @@ static void bind(nb::module_& m, const char* name) {
         .def("ask",
              [](Search<T>& s, Output<T, 2> out, int64_t first) {
                  const auto rows = static_cast<int64_t>(out.shape(0));
-                 if (first < 0 || first + rows > s.is.popsize ||
-                     out.shape(1) != static_cast<size_t>(s.is.dim))
-                     throw nb::value_error("out: expected shape (rows, dim)");
+                 expect("out", s.is.dim, "columns", out.shape(1));
+                 if (first < 0 || rows > s.is.popsize - first)
+                     throw nb::value_error("out: expected no more rows than candidates from first");
                  typename Search<T>::Use use(s);
                  Unlocked unlocked(s.is.dim * s.is.popsize);
                  kernels_of(s).ask(s, out.data(), s.is.dim, first, first + rows);
              }, "out"_a.noconvert(), "first"_a)
         .def("tell",
              [](Search<T>& s, Input<double, 1> f, double best_so_far) {
-                 if (f.size() != static_cast<size_t>(s.is.popsize))
-                     throw nb::value_error("f: expected popsize values");
+                 expect("f", s.is.popsize, "values", f.size());
                  typename Search<T>::Use use(s);
                  {
                      Unlocked unlocked(s.is.dim * s.is.popsize);

@@ -24,33 +24,22 @@ static Matrix<T> matrix(const Input<T, 2>& z) {
 
 // The numbers of a vector that is as long as it must be, or null for None.
 template <class Vector>
-static auto vector(const Vector& of, int64_t length, const char* expected) {
-    if (of.is_valid() && static_cast<int64_t>(of.size()) != length)
-        throw nb::value_error(expected);
+static auto vector(const char* name, const Vector& of, int64_t length) {
+    if (of.is_valid()) expect(name, length, "numbers", of.size());
     return of.is_valid() ? of.data() : nullptr;
 }
 
-template <class Vector>
-static auto by_coordinate(const Vector& of, int64_t dim) {
-    return vector(of, dim, "expected vectors as long as the rows of z");
-}
-
-template <class Vector>
-static auto by_row(const Vector& of, int64_t rows) {
-    return vector(of, rows, "expected vectors with one number for each row of z");
-}
-
-static void together(const void* a, const void* b) {
+static void together(const char* names, const void* a, const void* b) {
     if ((a == nullptr) != (b == nullptr))
-        throw nb::value_error("expected two arrays that go together, or None for both");
+        throw nb::value_error((std::string(names) + ": expected both or neither, got one").c_str());
 }
 
 template <class T>
 static void row_products(Input<T, 2> z, Input<T, 1> vbar, Output<T, 1> a, Output<T, 1> norm2) {
     const Matrix<T> of = matrix(z);
-    const T* along = by_coordinate(vbar, of.dim);
-    T *to_a = by_row(a, of.rows), *to_norm2 = by_row(norm2, of.rows);
-    together(along, to_a);
+    const T* along = vector("vbar", vbar, of.dim);
+    T *to_a = vector("a", a, of.rows), *to_norm2 = vector("norm2", norm2, of.rows);
+    together("vbar and a", along, to_a);
     std::vector<double> partial(static_cast<size_t>(of.rows * (of.dim / PIECE + 1) * 2));
     Unlocked unlocked(of.rows * of.dim);
     kernels_of(z).row_products(of, along, partial.data(), to_a, to_norm2);
@@ -60,11 +49,11 @@ template <class T>
 static void candidates(Input<T, 2> z, Input<T, 1> mean, Input<T, 1> scale, Input<T, 1> c,
                        Input<T, 1> vbar, bool mirrored, Output<T, 2> out) {
     const Matrix<T> of = matrix(z);
-    if (out.shape(0) != z.shape(0) * (mirrored ? 2 : 1) || out.shape(1) != z.shape(1))
-        throw nb::value_error("out: expected a row for each candidate");
-    const T *m = by_coordinate(mean, of.dim), *s = by_coordinate(scale, of.dim);
-    const T *along = by_row(c, of.rows), *axis = by_coordinate(vbar, of.dim);
-    together(along, axis);
+    expect("out", mirrored ? 2 * of.rows : of.rows, "rows", out.shape(0));
+    expect("out", of.dim, "columns", out.shape(1));
+    const T *m = vector("mean", mean, of.dim), *s = vector("scale", scale, of.dim);
+    const T *along = vector("c", c, of.rows), *axis = vector("vbar", vbar, of.dim);
+    together("c and vbar", along, axis);
     Unlocked unlocked(of.rows * of.dim);
     kernels_of(z).candidates(of, m, s, along, axis, mirrored, out.data());
 }
@@ -73,22 +62,23 @@ template <class T>
 static void moments(Input<T, 2> z, Input<T, 1> w1, Input<T, 1> w2, Input<T, 1> w3,
                     Output<T, 1> out1, Output<T, 1> out2, Output<T, 1> out3) {
     const Matrix<T> of = matrix(z);
-    const T* const w[] = {by_row(w1, of.rows), by_row(w2, of.rows), by_row(w3, of.rows)};
-    T* const sums[] = {by_coordinate(out1, of.dim), by_coordinate(out2, of.dim),
-                       by_coordinate(out3, of.dim)};
-    for (int64_t k = 0; k < SUMS; ++k) together(w[k], sums[k]);
+    const T* const w[] = {vector("w1", w1, of.rows), vector("w2", w2, of.rows),
+                           vector("w3", w3, of.rows)};
+    T* const sums[] = {vector("out1", out1, of.dim), vector("out2", out2, of.dim),
+                       vector("out3", out3, of.dim)};
+    for (int64_t k = 0; k < SUMS; ++k) together("weights and sums", w[k], sums[k]);
     Unlocked unlocked(of.rows * of.dim);
     kernels_of(z).moments(of, w, sums);
 }
 
 static void weights_by_candidate(Input<double, 1> by_rank, Input<double, 1> f,
                                  Input<double, 1> norm2, bool share_ties, Output<double, 1> out) {
-    const size_t count = f.size();
-    if (by_rank.size() != count || norm2.size() != count || out.size() != count)
-        throw nb::value_error("expected vectors with one number for each candidate");
-    const auto n = static_cast<int64_t>(count);
+    const auto n = static_cast<int64_t>(f.size());
+    expect("by_rank", n, "weights", by_rank.size());
+    expect("norm2", n, "numbers", norm2.size());
+    expect("out", n, "numbers", out.size());
     const Candidates of{n, f.data(), norm2.data(), n};
-    std::vector<int64_t> order(count);
+    std::vector<int64_t> order(f.size());
     Unlocked unlocked(n);
     sort_by_rank(of, order.data());
     hand_out(of, order.data(), by_rank.data(), share_ties, out.data());

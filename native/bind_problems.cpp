@@ -27,15 +27,13 @@ struct Task {
         : x{rows.data(), static_cast<int64_t>(rows.shape(0)), static_cast<int64_t>(rows.shape(1))},
           partial(static_cast<size_t>(x.rows * (x.dim / PIECE + 1))),
           out(values.data()) {
-        if (values.size() != rows.shape(0))
-            throw nb::value_error("out: expected one number for each row of x");
+        expect("out", x.rows, "numbers", values.size());
     }
 
     int64_t numbers() const { return x.rows * x.dim; }
 
-    const double* vector(const Input<double, 1>& of) const {
-        if (static_cast<int64_t>(of.size()) != x.dim)
-            throw nb::value_error("expected vectors as long as the rows of x");
+    const double* vector(const char* name, const Input<double, 1>& of) const {
+        expect(name, x.dim, "numbers", of.size());
         return of.data();
     }
 };
@@ -59,7 +57,7 @@ static void bind(nb::module_& m) {
     m.def("weighted_sphere",
           [](Input<T, 2> x, Input<double, 1> scale, Output<double, 1> out) {
               Task<T> of(x, out);
-              const double* s = of.vector(scale);
+              const double* s = of.vector("scale", scale);
               Unlocked unlocked(of.numbers());
               kernels_of(x).weighted_sphere(of.x, s, of.partial.data(), of.out);
           }, x, scale, out);
@@ -67,7 +65,7 @@ static void bind(nb::module_& m) {
           [](Input<T, 2> x, Input<double, 1> u, double along, double across,
              Input<double, 1> scale, Output<double, 1> out) {
               Task<T> of(x, out);
-              const double *s = of.vector(scale), *axis = of.vector(u);
+              const double *s = of.vector("scale", scale), *axis = of.vector("u", u);
               std::vector<double> a(x.shape(0));
               Unlocked unlocked(of.numbers());
               kernels_of(x).two_scales(of.x, axis, along, across, s, of.partial.data(), a.data(),

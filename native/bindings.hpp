@@ -4,6 +4,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <string>
+
 namespace fmnes {
 
 namespace nb = nanobind;
@@ -12,6 +14,14 @@ template <class T, int N>
 using Input = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 template <class T, int N>
 using Output = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+
+// "f: expected 10 values, got 9"
+inline void expect(const char* argument, int64_t expected, const char* what, size_t got) {
+    if (static_cast<size_t>(expected) == got) return;
+    const std::string text = std::string(argument) + ": expected " + std::to_string(expected) +
+                             " " + what + ", got " + std::to_string(got);
+    throw nb::value_error(text.c_str());
+}
 
 // Let other Python threads run during calls of some microseconds and more.
 constexpr int64_t WORTH_A_RELEASE = 4096;  // numbers touched

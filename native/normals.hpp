@@ -23,7 +23,7 @@ void normals(const Address& at, int64_t first, int64_t last, int64_t dim, T* out
                     if (left >= LANES)
                         store(to_row, z[i % 2][i / 2]);
                     else if (left > 0)
-                        store_first(to_row, z[i % 2][i / 2], static_cast<int>(left));
+                        store_first(to_row, z[i % 2][i / 2], left);
                 }
             });
         }

@@ -34,9 +34,7 @@ FMNES_INLINE void store(T* p, f64 a, All) {
 
 template <class T>
 FMNES_INLINE void store(T* p, f64 a, First first) {
-    T all[LANES];
-    store(all, a);
-    for (int64_t i = 0; i < first.count; ++i) p[i] = all[i];
+    store_first(p, a, first.count);
 }
 
 // Call body(j, lanes) for the coordinates j to j + 7 of every eight in [begin, end).

@@ -132,8 +132,8 @@ class Tile {
             if (up != nullptr) store(up + j, m_[i] + step);
             if (down != nullptr) store(down + j, m_[i] - step);
         } else if (left > 0) {
-            if (up != nullptr) store_first(up + j, m_[i] + step, static_cast<int>(left));
-            if (down != nullptr) store_first(down + j, m_[i] - step, static_cast<int>(left));
+            if (up != nullptr) store_first(up + j, m_[i] + step, left);
+            if (down != nullptr) store_first(down + j, m_[i] - step, left);
         }
     }
 

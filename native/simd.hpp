@@ -275,10 +275,10 @@ FMNES_INLINE u64 load_u64(const uint64_t* p) {
 }
 
 template <class T>
-FMNES_INLINE void store_first(T* p, f64 a, int count) {
+FMNES_INLINE void store_first(T* p, f64 a, int64_t count) {
     T all[LANES];
     store(all, a);
-    std::memcpy(p, all, count * sizeof(T));
+    std::memcpy(p, all, static_cast<size_t>(count) * sizeof(T));
 }
 
 // The nearest numbers of type T.

@@ -5,6 +5,7 @@ does the same for CR-FM-NES on NumPy arrays with two calls a generation into the
 Both keep the draws from ask to tell, the best candidate, and what convergence is measured by.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,17 @@ from fmnes import kernels
 from fmnes.algorithms import Algorithm, cr_fm_nes
 from fmnes.algorithms._shared import Array, Report, constant, is_feasible
 
-PIECE = 2**16  # numbers that are worked on at a time where a whole population would be copied
+_PIECE = 2**16  # numbers that are worked on at a time where a whole population would be copied
+
+
+def pieces(algorithm: Algorithm, first: int, last: int, dim: int) -> Iterator[tuple[int, int]]:
+    """Ranges of candidates so small that copies of them do not count.
+
+    Of a method with a full matrix the whole range: it builds its population at once anyway.
+    """
+    step = max(1, _PIECE // dim) if algorithm.LINEAR else last - first
+    for a in range(first, last, step):
+        yield a, min(a + step, last)
 
 
 class Address(NamedTuple):
@@ -76,27 +87,22 @@ class Engine:
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
         """Candidates first to last - 1, as a fresh array or in ``out``."""
         if out is None:
-            x = self._candidates(first, last)
+            out = self._candidates(first, last)
         else:
-            x, step = out, last - first
-            if self.algorithm.LINEAR:  # in pieces: no copy of the population is made
-                step = max(1, PIECE // self.params.dim)
             self._draws()
-            for a in range(first, last, step):
-                b = min(a + step, last)
+            for a, b in pieces(self.algorithm, first, last, self.params.dim):
                 out[a - first : b - first] = self._candidates(a, b)
         if not self._store_draws:
             self._z = None
-        return x
+        return out
 
     def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
         """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
         z = self._draws()
         xp = array_namespace(z)
         survey = kernels.select(np, np.dtype(np.float64)).survey(values)
-        ranked = np.where(is_feasible(np, values), values, np.inf)
         if survey[2] < best_so_far:
-            best = int(np.argmin(ranked))
+            best = int(np.argmin(np.where(is_feasible(np, values), values, np.inf)))
             self.best = self._candidates(best, best + 1)[0, :]
         # A narrower dtype may not hold the values, but it does hold their ranks.
         f = constant(xp, values if z.dtype == xp.float64 else _dense_ranks(values), z)
@@ -143,7 +149,7 @@ class Engine:
 
 
 class NativeEngine:
-    """CR-FM-NES on NumPy arrays of float64 or float32, compiled."""
+    """CR-FM-NES on NumPy arrays of float64 or float32, compiled; made and used like `Engine`."""
 
     def __init__(
         self,
@@ -157,7 +163,7 @@ class NativeEngine:
     ) -> None:
         from fmnes.kernels import _native
 
-        self.algorithm, self.params = algorithm, params
+        self.params = params
         dtype = state.mean.dtype
         make = _native.CRFMNES64 if dtype == np.float64 else _native.CRFMNES32
         numbers, rates = cr_fm_nes.tables(params)

@@ -3,7 +3,6 @@
 import math
 import os
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
 from fmnes import _random as random
-from fmnes._engine import PIECE, Address, engine_for
+from fmnes._engine import Address, engine_for, pieces
 from fmnes._result import Result, Run, Status
 from fmnes._setup import Setup, set_up
 from fmnes._stopping import Budget, Limits, Stopping
@@ -202,15 +201,9 @@ class Optimizer:
             if not isinstance(self.setup.mean, np.ndarray):
                 return box.to_user(xp, self._engine.ask(first, last))
             out = np.empty((last - first, self._user_dim), self.setup.mean.dtype)
-        for a, b in self._pieces(first, last):
+        for a, b in pieces(self._algorithm, first, last, self._user_dim):
             out[a - first : b - first] = box.to_user(xp, self._engine.ask(a, b))
         return out
-
-    def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """Ranges of candidates small enough that copies of them do not count."""
-        step = max(1, PIECE // self._user_dim) if self._algorithm.LINEAR else self._popsize
-        for a in range(first, last, step):
-            yield a, min(a + step, last)
 
     def _read_rows(self, rows: slice) -> tuple[int, int]:
         if not isinstance(rows, slice):
@@ -232,7 +225,7 @@ class Optimizer:
         came = None if told.shape == shape else f"shape {told.shape}"
         if came is None and not all(
             np.array_equal(told[a:b], checks.to_host(self._candidates(a, b)))
-            for a, b in self._pieces(0, self._popsize)
+            for a, b in pieces(self._algorithm, 0, self._popsize, self._user_dim)
         ):
             came = "other values"
         if came is not None:

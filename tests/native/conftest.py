@@ -1,5 +1,7 @@
 """The tests in this folder are about the compiled kernels; without these they are left out."""
 
+import pytest
+
 from fmnes import kernels
 
 if kernels.in_use == "agnostic":
@@ -9,3 +11,14 @@ if kernels.in_use == "agnostic":
 def pytest_terminal_summary(terminalreporter):
     if kernels.in_use == "agnostic":
         terminalreporter.write_line(f"tests/native left out: {kernels.why}")
+
+
+@pytest.fixture(autouse=True)
+def level_and_threads():
+    """What a test sets is gone after it."""
+    from fmnes.kernels import _native
+
+    level, threads = _native.level(), _native.num_threads()
+    yield
+    _native.set_level(level)
+    _native.set_num_threads(threads)

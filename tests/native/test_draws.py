@@ -99,7 +99,7 @@ def test_normals_of_a_thousand_random_and_all_extreme_words():
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"^out: expected shape \(a multiple of 8, 4\)$"):
+    with pytest.raises(ValueError, match=r"^out: expected 8 rows, a multiple of 8, got 9$"):
         words(0, 0, 0, 0, 9)
-    with pytest.raises(ValueError, match=r"^words: expected shape \(a multiple of 8, 4\)$"):
+    with pytest.raises(ValueError, match=r"^words: expected 8 rows, a multiple of 8, got 9$"):
         _native.normals_of_words(np.zeros((9, 4), np.uint32), np.empty(9), np.empty(9))

@@ -8,11 +8,8 @@ from fmnes.kernels import _native
 
 
 @pytest.fixture(autouse=True, params=_native.levels_here())
-def level(request):
-    before = _native.level()
+def level(request, level_and_threads):
     _native.set_level(request.param)
-    yield
-    _native.set_level(before)
 
 
 def largest_error(function, x, values):

@@ -31,15 +31,6 @@ CASES = [
 MODULES = {module.Settings: module for module in METHODS.values()}
 
 
-@pytest.fixture(autouse=True)
-def level_and_threads():
-    """What a test sets is gone after it."""
-    level, threads = _native.level(), _native.num_threads()
-    yield
-    _native.set_level(level)
-    _native.set_num_threads(threads)
-
-
 class Search:
     """The pure functions of a method with constants, draws and a first state."""
 

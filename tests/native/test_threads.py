@@ -18,14 +18,6 @@ HERE = pathlib.Path(__file__).parent
 NATIVE = HERE.parents[1] / "native"
 
 
-@pytest.fixture(autouse=True)
-def number_of_threads():
-    """What a test sets is gone after it."""
-    number = fmnes.get_num_threads()
-    yield
-    fmnes.set_num_threads(number)
-
-
 # --- How many -------------------------------------------------------------------------------------
 
 
@@ -125,11 +117,9 @@ def test_no_bit_depends_on_the_number_of_threads():
 
 # Newer Pythons warn of every fork() of a process with threads, such as a worker of pytest-xdist.
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("start", multiprocessing.get_all_start_methods())
 def test_children_of_a_process_that_has_used_threads(start):
     """A child of fork() has none of its parent's threads; it must not wait for them."""
-    if start not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"this system has no {start}")
     expected = search(threads=2)
     context = multiprocessing.get_context(start)
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
