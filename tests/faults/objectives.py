@@ -38,6 +38,11 @@ def calls(log):
     return {number: numbers.count(number) for number in numbers}
 
 
+def noted(x, log):
+    _note(log, int(x[0]))
+    return sphere(x)
+
+
 def shifted(x, shift):
     return sphere(x - shift)
 

@@ -252,6 +252,52 @@ def test_an_empty_population_has_no_values():
         assert Evaluator(pool).evaluate(objectives.sphere, (), X[:0]).values.shape == (0,)
 
 
+# === What is known already, and what is reported ===
+
+EVERY_WAY = [
+    pytest.param(Evaluator, id="serial"),
+    pytest.param(lambda **policies: Evaluator(2, **policies), id="int"),
+    pytest.param(lambda **policies: Evaluator(process_pool, **policies), id="factory"),
+    pytest.param(functools.partial(Evaluator.from_map, map), id="map"),
+]
+
+
+@pytest.mark.parametrize("make", EVERY_WAY)
+def test_what_is_known_is_not_evaluated_again_and_the_rest_is_reported_once(make, log):
+    known = {0: -1.0, 2: math.inf, 5: math.nan}
+    reports = []
+    with make() as evaluator:
+        outcome = evaluator.evaluate(
+            objectives.noted, (log,), X, known, lambda *told: reports.append(told)
+        )
+    expected = np.array([known.get(i, EXPECTED[i]) for i in range(len(X))])
+    assert np.array_equal(outcome.values, expected, equal_nan=True)
+    unknown = [i for i in range(len(X)) if i not in known]
+    assert objectives.calls(log) == dict.fromkeys(unknown, 1)
+    assert sorted(reports) == [(i, EXPECTED[i], False) for i in unknown]
+
+
+@pytest.mark.parametrize("make", EVERY_WAY)
+def test_failures_are_reported_as_nan(make):
+    reports = []
+    with make(on_error="penalize") as evaluator:
+        outcome = evaluator.evaluate(
+            objectives.raises, (), X, report=lambda *told: reports.append(told)
+        )
+        assert_only_trouble_failed(outcome)
+        again = evaluator.evaluate(objectives.raises, (), X, dict(enumerate(EXPECTED)))
+        assert (again.values.tolist(), again.nfailed) == (EXPECTED, 0)
+    assert [(i, failed) for i, value, failed in sorted(reports) if math.isnan(value)] == [(3, True)]
+    assert [told for told in sorted(reports) if told[0] != 3] == [
+        (i, EXPECTED[i], False) for i in INNOCENT
+    ]
+
+
+def test_a_known_candidate_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="known: expected candidates from 0 to 7, got 8"):
+        Evaluator().evaluate(objectives.sphere, (), X, {8: 0.0})
+
+
 # === With processes ===
 
 

@@ -81,11 +81,11 @@ class Driver:
         timeout: float | None,
         retries: int,
     ) -> None:
-        self._slots = slots[: len(rows)]
+        self._slots = slots[: len(ledger.open)]
         self._payload = slots[0].payload(task)
         self._rows, self._ledger = rows, ledger
         self._timeout, self._retries = timeout, retries
-        self._waiting = deque(range(len(rows)))
+        self._waiting = deque(ledger.open)
         self._suspects: deque[int] = deque()  # each to be run with nothing else in its slot
         self._attempts = [0] * len(rows)
         self._flights: dict[Any, _Flight] = {}

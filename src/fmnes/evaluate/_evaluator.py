@@ -1,7 +1,7 @@
 """`Evaluator`: where and how a population is evaluated, and what becomes of failures."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, get_args
 
@@ -10,7 +10,7 @@ import numpy as np
 from fmnes._checks import to_host
 from fmnes.evaluate._driver import Driver, Slot
 from fmnes.evaluate._guard import Task, guarded_pair
-from fmnes.evaluate._outcome import Failure, Ledger, OnError, Outcome
+from fmnes.evaluate._outcome import Failure, Ledger, OnError, Outcome, Report
 from fmnes.evaluate._values import to_value, to_values
 
 MapLike = Callable[..., Iterable[Any]]
@@ -92,19 +92,34 @@ class Evaluator:
         evaluator._plain = False
         return evaluator
 
-    def evaluate(self, fun: Callable[..., Any], args: tuple[Any, ...], x: Any) -> Outcome:
-        """The values ``fun(row, *args)`` of the rows of x, shape (n, d), of any array library."""
+    def evaluate(
+        self,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        x: Any,
+        known: Mapping[int, float] | None = None,
+        report: Report | None = None,
+    ) -> Outcome:
+        """The values ``fun(row, *args)`` of the rows of x, shape (n, d), of any array library.
+
+        ``known`` has the values of rows that need no evaluation, by their index; they are not
+        reported. ``report(index, value, failed)`` is called for each of the others as soon as it
+        has its final value, in the order of completion; after a failure the value is NaN.
+        """
         x = read_only(x)
         rows = [x[i, ...] for i in range(x.shape[0])]
-        if self._plain:
+        if self._plain and not known and report is None:
             values = [to_value(fun(row, *args), i) for i, row in enumerate(rows)]
             return Outcome(np.array(values, dtype=np.float64))
-        task, ledger = Task(fun, args), Ledger(len(rows), self._on_error)
-        if self._slots and rows:
+        task, ledger = Task(fun, args), Ledger(len(rows), self._on_error, known or {}, report)
+        if self._plain:
+            for i in list(ledger.open):
+                ledger.succeed(i, to_value(fun(rows[i], *args), i))
+        elif self._slots and ledger.open:
             Driver(
                 self._slots, task, rows, ledger, timeout=self._timeout, retries=self._retries
             ).run()
-        elif rows:
+        elif ledger.open:
             self._evaluate_by_map(task, rows, ledger)
         return ledger.outcome()
 
@@ -121,9 +136,9 @@ class Evaluator:
 
     def _evaluate_by_map(self, task: Task, rows: Sequence[Any], ledger: Ledger) -> None:
         """Wave after wave, each with the candidates that failed in the one before."""
-        waiting: Sequence[int] = range(len(rows))
+        waiting = list(ledger.open)
         for attempt in range(1, self._retries + 2):
-            failed: list[int] = []
+            failed = []
             results = list(self._map(partial(guarded_pair, task), [(i, rows[i]) for i in waiting]))
             if len(results) != len(waiting):
                 raise ValueError(

@@ -1,11 +1,14 @@
 """What comes back from an evaluation: values, failures, and the policy about failures."""
 
+import math
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 OnError = Literal["raise", "penalize"]
+Report = Callable[[int, float, bool], object]  # (candidate, value, failed)
 
 
 class EvaluationError(RuntimeError):
@@ -36,16 +39,28 @@ class Outcome(NamedTuple):
 class Ledger:
     """One evaluation's books: who has a value, who failed, and what `on_error` makes of that."""
 
-    def __init__(self, popsize: int, on_error: OnError) -> None:
+    def __init__(
+        self,
+        popsize: int,
+        on_error: OnError,
+        known: Mapping[int, float],
+        report: Report | None,
+    ) -> None:
         self.values = np.full(popsize, np.nan)
-        self.open = popsize  # candidates without a final word
-        self._on_error = on_error
+        for candidate, value in known.items():
+            if not 0 <= candidate < popsize:
+                raise ValueError(
+                    f"known: expected candidates from 0 to {popsize - 1}, got {candidate}"
+                )
+            self.values[candidate] = value
+        self.open = dict.fromkeys(i for i in range(popsize) if i not in known)  # in order
+        self._on_error, self._report = on_error, report
         self._failures: dict[int, Failure] = {}
 
     def succeed(self, candidate: int, value: float) -> None:
         """Enter a value."""
         self.values[candidate] = value
-        self.open -= 1
+        self._close(candidate, value, failed=False)
 
     def fail(self, candidate: int, failure: Failure, attempts: int) -> None:
         """Enter a failure for good; under ``on_error="raise"`` it ends the evaluation."""
@@ -54,7 +69,12 @@ class Ledger:
             error = TypeError if failure.bad_value else EvaluationError
             raise error(_report(candidate, failure, attempts))
         self._failures[candidate] = failure
-        self.open -= 1
+        self._close(candidate, math.nan, failed=True)
+
+    def _close(self, candidate: int, value: float, *, failed: bool) -> None:
+        del self.open[candidate]
+        if self._report is not None:
+            self._report(candidate, value, failed)
 
     def outcome(self) -> Outcome:
         """The books closed."""
