@@ -19,8 +19,7 @@ constexpr int64_t COLLECTED = 9;    // numbers that one sweep collects of a bloc
 struct Rates {
     double alpha;  // strength of the distance weights
     double eta_B;
-    double eta_stagnation;   // eta_sigma in two of the phases; in the movement phase it is 1
-    double eta_convergence;
+    double eta_movement, eta_stagnation, eta_convergence;  // eta_sigma in each phase
     double c_1;
 };
 

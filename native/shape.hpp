@@ -189,7 +189,7 @@ void move(CrFmNes<T>& s, const double* f) {
     const double a = move_mean(s, now, sums.of[1]);
     double length;
     const double volume = move_shape(s, now, a, length);
-    const double rate = phase == MOVEMENT     ? 1
+    const double rate = phase == MOVEMENT     ? now.rates->eta_movement
                         : phase == STAGNATION ? now.rates->eta_stagnation
                                               : now.rates->eta_convergence;
     s.sigma = static_cast<T>(s.sigma * exp1(rate * now.G_sigma / 2));

@@ -21,11 +21,11 @@ def ellipsoid(x):
 class Search:
     """The pure functions of a method, with constants and draws."""
 
-    def __init__(self, method, dim=DIM, dtype=np.float64):
+    def __init__(self, method, dim=DIM, dtype=np.float64, **settings):
         self.module, self.dim, self.dtype = METHODS[method], dim, dtype
         self.popsize = self.module.default_popsize(dim)
         self.popsize += self.popsize % 2
-        self.params = self.module.params(dim, self.popsize)
+        self.params = self.module.params(dim, self.popsize, self.module.Settings(**settings))
         self.rows = self.popsize // 2 if self.module.ANTITHETIC else self.popsize
 
     def first(self, array):

@@ -50,10 +50,8 @@ def told(x, generation):
     return f
 
 
-@dtypes
-def test_each_generation_of_a_run(method, library, dtype):
+def compare_each_generation(search, library, dtype):
     """Every generation from NumPy's own state, so that differences cannot add up."""
-    search = Search(method, dtype=dtype)
     theirs = search.compiled() if library.name == "jax" else search.module
     step = tolerance(library, dtype)
     state = search.first(numpy_array)
@@ -71,6 +69,17 @@ def test_each_generation_of_a_run(method, library, dtype):
             assert library.holds(value), name
             assert np.dtype(dtype).name in str(value.dtype), name
         assert_close(state, same, step)
+
+
+@dtypes
+def test_each_generation_of_a_run(method, library, dtype):
+    compare_each_generation(Search(method, dtype=dtype), library, dtype)
+
+
+@dtypes
+def test_cr_fm_nes_with_rates_of_ones_own(library, dtype):
+    own = {"eta_B": 0.05, "c_1": 0.01, "eta_sigma": 0.5, "distance_weights": False}
+    compare_each_generation(Search("cr-fm-nes", dtype=dtype, **own), library, dtype)
 
 
 @dtypes

@@ -47,6 +47,13 @@ def test_every_setting_is_documented(method):
     ("make", "message"),
     [
         (lambda: fmnes.CRFMNES(variant="fast"), "^variant: expected 'safe' or 'paper', got 'fast'"),
+        (lambda: fmnes.CRFMNES(eta_B=-1), "^eta_B: expected a finite number >= 0, got -1"),
+        (lambda: fmnes.CRFMNES(c_1=np.nan), "^c_1: expected a finite number >= 0, got nan"),
+        (
+            lambda: fmnes.CRFMNES(eta_sigma="1"),
+            "^eta_sigma: expected a finite number >= 0, got '1'",
+        ),
+        (lambda: fmnes.CRFMNES(distance_weights=0), "^distance_weights: expected True or False"),
         (lambda: fmnes.SepCMA(rates="new"), "^rates: expected 'ros-hansen' or 'pycma', got 'new'"),
         (lambda: fmnes.SNES(eta_sigma=-1), "^eta_sigma: expected"),
         (lambda: fmnes.SNES(eta_sigma=np.nan), "^eta_sigma: expected"),

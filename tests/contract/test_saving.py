@@ -13,6 +13,7 @@ import fmnes
 SETTINGS = [
     fmnes.CRFMNES(variant="paper"),
     fmnes.CRFMNES(D=[1.0, 2.0, 3.0, 4.0, 5.0], v=np.ones(5)),
+    fmnes.CRFMNES(eta_B=0.05, c_1=0.0, eta_sigma=np.float32(0.5), distance_weights=False),
     fmnes.FMNES(eta_B=0.1, C=np.diag([1.0, 2.0, 3.0, 4.0, 5.0])),
     fmnes.CMAES(active=False),
     fmnes.SNES(eta_sigma=0.2),

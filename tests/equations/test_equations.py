@@ -82,8 +82,8 @@ def random_sep(rng, dim):
     return random_location(rng, dim) | {"D": random_scales(rng, dim)} | counted
 
 
-def cr_tell(state, z, f, variant="safe"):
-    return slow.cr_fm_nes_tell(state, z, f, variant, shortest_v=cr_fm_nes._V_LIMITS[0])
+def cr_tell(state, z, f, variant="safe", **settings):
+    return slow.cr_fm_nes_tell(state, z, f, variant, cr_fm_nes._V_LIMITS[0], **settings)
 
 
 def vd_tell(state, z, f):
@@ -265,14 +265,14 @@ def population(name, dim, rng, popsize=None):
     return CASES[name].random(rng, dim), z, lam
 
 
-def check(name, state, z, f, settings=None, **variant):
+def check(name, state, z, f, **settings):
     module, case = METHODS[name], CASES[name]
-    params = module.params(z.shape[1], len(f), *([settings] if settings else []))
+    params = module.params(z.shape[1], len(f), module.Settings(**settings))
     ours = library_state(name, state)
     x = case.ask(state, z)
     spread = np.max(np.abs(x - state["m"]))
     np.testing.assert_allclose(module.ask(params, ours, z), x, rtol=0, atol=1e-13 * spread)
-    agree(name, spread, module.tell(params, ours, z, f), case.tell(state, z, f, **variant))
+    agree(name, spread, module.tell(params, ours, z, f), case.tell(state, z, f, **settings))
 
 
 # --- The methods without phases ------------------------------------------------------------------
@@ -371,16 +371,11 @@ def test_every_method_is_tested():
     assert set(CASES) == set(METHODS)
 
 
-# --- CR-FM-NES as published ----------------------------------------------------------------------
+# --- CR-FM-NES as published, and with rates of the user's own ------------------------------------
 
 
-@pytest.mark.parametrize("phase", ["move", "stag", "conv"])
-@pytest.mark.parametrize("values", VALUES)
-@pytest.mark.parametrize("dim", DIMS)
-def test_the_paper_variant(dim, values, phase):
+def check_paper_variant(rng, dim, values, phase, **settings):
     """States from which the paper's step leads to a positive D; from others it leads to NaN."""
-    rng = np.random.default_rng([dim, VALUES.index(values), len(phase)])
-    settings = METHODS["cr-fm-nes"].CRFMNES(variant="paper")
     checked = 0
     while checked < 3:
         state, z, lam = population("cr-fm-nes", dim, rng)
@@ -388,11 +383,43 @@ def test_the_paper_variant(dim, values, phase):
         state = with_paths("cr-fm-nes", state, rng, 0.5)
         state = lead_to_phase(state, z, f, phase, rng, share_ties=False)
         try:
-            slow.cr_fm_nes_tell(state, z, f, variant="paper")
+            slow.cr_fm_nes_tell(state, z, f, variant="paper", **settings)
         except ValueError:  # the logarithm of a negative D
             continue
-        check("cr-fm-nes", state, z, f, settings, variant="paper")
+        check("cr-fm-nes", state, z, f, variant="paper", **settings)
         checked += 1
+
+
+@pytest.mark.parametrize("phase", ["move", "stag", "conv"])
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("dim", DIMS)
+def test_the_paper_variant(dim, values, phase):
+    rng = np.random.default_rng([dim, VALUES.index(values), len(phase)])
+    check_paper_variant(rng, dim, values, phase)
+
+
+OWN_RATES = [
+    {"eta_B": 0.03},
+    {"eta_B": 0.0},
+    {"c_1": 0.02},
+    {"c_1": 0.0},
+    {"eta_sigma": 0.4},
+    {"distance_weights": False},
+    {"eta_B": 0.05, "c_1": 0.01, "eta_sigma": 0.9, "distance_weights": False},
+]
+
+
+@pytest.mark.parametrize("phase", ["move", "stag", "conv"])
+@pytest.mark.parametrize("values", [distinct, some_infeasible, ties])
+@pytest.mark.parametrize("settings", OWN_RATES, ids=str)
+def test_cr_fm_nes_with_rates_of_ones_own(settings, values, phase):
+    for dim in DIMS:
+        rng = np.random.default_rng([dim, VALUES.index(values), len(phase)])
+        state, z, lam = population("cr-fm-nes", dim, rng)
+        f = values(rng, lam)
+        state = lead_to_phase(with_paths("cr-fm-nes", state, rng, 0.5), z, f, phase, rng)
+        check("cr-fm-nes", state, z, f, **settings)
+        check_paper_variant(rng, dim, values, phase, **settings)
 
 
 # --- When CMA-ES looks at its axes ---------------------------------------------------------------

@@ -140,7 +140,7 @@ def phase_of(p_sigma, d):
     return "conv"
 
 
-def phase_and_weights(state, z, f, share_ties=True):
+def phase_and_weights(state, z, f, share_ties=True, by_distance=True):
     """Steps 4 to 6 of CR-FM-NES, FM-NES and DX-NES-IC: p_sigma, the phase, the weights.
 
     ``z`` has all lambda rows.
@@ -152,7 +152,7 @@ def phase_and_weights(state, z, f, share_ties=True):
     step = math.sqrt(c_sigma * (2 - c_sigma) * mu_eff) * weighted(w, z)
     p_sigma = (1 - c_sigma) * state["p_sigma"] + step
     phase = phase_of(p_sigma, d)
-    if phase == "move":
+    if phase == "move" and by_distance:
         a = alpha(d, lam, count_feasible(f))
         dist = [h * math.exp(a * np.linalg.norm(zi)) for h, zi in zip(hat, z, strict=True)]
         w = [h / sum(dist) - 1 / lam for h in dist]
@@ -198,26 +198,32 @@ def cr_fm_nes_ask(state, z):
     return np.array(rows)
 
 
-def cr_fm_nes_tell(state, z, f, variant="safe", shortest_v=0.0):
+def cr_fm_nes_tell(state, z, f, variant="safe", shortest_v=0.0, **settings):
+    """``settings``: eta_B, c_1, eta_sigma, distance_weights, where they are not the paper's."""
     if variant == "safe" and flat(f):
         return dict(state)
     m, sigma, D, v = state["m"], state["sigma"], state["D"], state["v"]
     z, x = both_halves(z), cr_fm_nes_ask(state, z)
     lam, d, lam_F = len(z), len(m), count_feasible(f)
     mu_eff = mu_eff_nes(lam)
-    p_sigma, phase, w = phase_and_weights(state, z, f, share_ties=variant == "safe")
+    by_distance = settings.get("distance_weights", True)
+    p_sigma, phase, w = phase_and_weights(state, z, f, variant == "safe", by_distance)
 
     wxm = weighted(w, [xi - m for xi in x])
     c_c = c_c_cma(d, mu_eff)
     p_c = (1 - c_c) * state["p_c"] + math.sqrt(c_c * (2 - c_c) * mu_eff) * wxm / sigma
 
     eta_B, c_1 = eta_B_cr_fm_nes(d, lam_F), c_1_cr_fm_nes(d, lam, lam_F, variant)
+    eta_B = settings.get("eta_B", eta_B)
+    if "c_1" in settings:
+        c_1 = settings["c_1"] * lam_F / lam
     rate_sigma = eta_sigma(phase, d, lam_F)
     if variant == "safe":  # docs/safe-variant.md, "Two learning rates"
         if phase != "move" and np.linalg.norm(v) > 20:
             eta_B = eta_B * 20 / np.linalg.norm(v)
         if phase == "stag":
             rate_sigma = max(rate_sigma, math.tanh(d / (64 * mu_eff)))
+    rate_sigma = settings.get("eta_sigma", rate_sigma)
     S, T = np.zeros(d), np.zeros(d)
     for wi, zi in zip(w, z, strict=True):
         s, t = vd_gradient(v, vd_sample(v, zi))

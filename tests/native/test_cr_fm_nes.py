@@ -106,6 +106,37 @@ def test_one_generation(dim, popsize, variant, store_draws, kind, length, path, 
         )
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"eta_B": 0.03},
+        {"eta_B": 0.0},
+        {"c_1": 0.02},
+        {"c_1": 0.0},
+        {"eta_sigma": 0.4},
+        {"distance_weights": False},
+    ],
+    ids=str,
+)
+def test_rates_of_ones_own(settings, variant):
+    """In each phase, with and without infeasible candidates; and they matter somewhere."""
+    phases, differ = set(), False
+    for path in (0.03, 0.5, 2.0):
+        for kind in ("plain", "infeasible"):
+            state = some_state(3000, path=path)
+            native, agnostic = engines(state, 14, variant, **settings)
+            default, _ = engines(state, 14, variant)
+            f = values_of(ask(agnostic), kind)
+            phases.add(agnostic.tell(f, np.inf).phase)
+            native.tell(f, np.inf)
+            default.tell(f, np.inf)
+            assert_close(native.state, agnostic.state, 1e-12)
+            differ |= any(map(np.any, map(np.not_equal, native.state, default.state)))
+    assert phases == {1, 2, 3}
+    assert differ
+
+
 def test_the_phase_may_change_either_way():
     """The sums are taken again where the phase was not the one before: rows 0 to 2 made anew."""
     seen = set()

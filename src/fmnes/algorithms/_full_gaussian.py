@@ -15,7 +15,6 @@ orthonormal eigenvectors enter the next B, so that the digits which forming B^T 
 ill-conditioned are not lost from B.
 """
 
-import math
 from typing import NamedTuple
 
 from array_api_compat import device
@@ -120,10 +119,3 @@ def shape_of(xp: Namespace, B: Array) -> Shape:
     """B B^T as what a warm start takes over."""
     C = B @ B.T
     return Shape(D=xp.sqrt(norm2(xp, B)), C=(C + C.T) / 2)
-
-
-def check_rates(**rates: float | None) -> None:
-    """Learning rates that a user may set: each is None or a number from 0 upwards."""
-    for name, rate in rates.items():
-        if rate is not None and not (math.isfinite(rate) and rate >= 0):
-            raise ValueError(f"{name}: expected a finite number >= 0, got {rate!r}")

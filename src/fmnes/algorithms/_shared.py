@@ -71,6 +71,16 @@ def path_scale(c: float, mu_eff: float) -> float:
     return math.sqrt(c * (2 - c) * mu_eff)
 
 
+def check_rates(**rates: float | None) -> None:
+    """Learning rates that a user may set: each is None or a number from 0 upwards."""
+    for name, rate in rates.items():
+        if rate is None:
+            continue
+        is_number = np.ndim(rate) == 0 and np.asarray(rate).dtype.kind in "iuf"
+        if not (is_number and math.isfinite(rate) and rate >= 0):
+            raise ValueError(f"{name}: expected a finite number >= 0, got {rate!r}")
+
+
 def constant(xp: Namespace, value: Any, like: Array) -> Array:
     """A host constant as an array of the library, dtype and device of ``like``."""
     return xp.asarray(value, dtype=like.dtype, device=device(like))

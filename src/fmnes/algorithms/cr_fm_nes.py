@@ -28,6 +28,7 @@ from fmnes.algorithms._shared import (
     Shape,
     at_least,
     at_most,
+    check_rates,
     constant,
     diagonal_of,
     effective_size,
@@ -60,6 +61,17 @@ class CRFMNES:
         Initial scale of each coordinate beside sigma0. Ones by default.
     v : array_like of shape (d,), optional
         Initial direction. Normal with standard deviation 1/sqrt(d) by default, as in the paper.
+    eta_B : float, optional
+        Learning rate of v and D. By default the paper's fit, which depends on d and on the number
+        of feasible candidates. The safe variant lowers either where v is long.
+    c_1 : float, optional
+        Learning rate of the rank-one update; 0 switches it off. By default the paper's,
+        (d - 5) / 3 / ((d + 1.3)^2 + mu_eff), which the safe variant keeps positive for small d.
+        Either is multiplied by the share of feasible candidates.
+    eta_sigma : float, optional
+        Learning rate of sigma in all phases. By default the paper's three, one for each phase.
+    distance_weights : bool
+        Weigh candidates by their distance too in the movement phase. False: by rank alone.
     store_draws : bool
         Keep the draws, popsize/2 vectors, from ask to tell. False makes them again when they are
         needed: less memory for more time, and the same steps.
@@ -68,13 +80,19 @@ class CRFMNES:
     variant: Literal["safe", "paper"] = "safe"
     D: ArrayLike | None = None
     v: ArrayLike | None = None
+    eta_B: float | None = None
+    c_1: float | None = None
+    eta_sigma: float | None = None
+    distance_weights: bool = True
     store_draws: bool = True
 
     def __post_init__(self) -> None:
         if self.variant not in ("safe", "paper"):
             raise ValueError(f"variant: expected 'safe' or 'paper', got {self.variant!r}")
-        if not isinstance(self.store_draws, bool):
-            raise TypeError(f"store_draws: expected True or False, got {self.store_draws!r}")
+        check_rates(eta_B=self.eta_B, c_1=self.c_1, eta_sigma=self.eta_sigma)
+        for name in ("distance_weights", "store_draws"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise TypeError(f"{name}: expected True or False, got {value!r}")
 
 
 Settings = CRFMNES
@@ -90,7 +108,9 @@ class Params(NamedTuple):
     mu_eff: float
     c_sigma: float
     c_c: float
+    eta_B: float | None  # None: fitted, by lambda_F
     c_1: float  # when every candidate is feasible
+    eta_sigma: float | None  # None: by phase and lambda_F
     least_eta_sigma: float  # in the stagnation phase
     store_draws: bool
     phase: phases.PhaseParams
@@ -115,6 +135,8 @@ def params(dim: int, popsize: int, settings: CRFMNES = CRFMNES()) -> Params:
     # VD-CMA floors this factor at 1/2; the paper drops the floor, and with it c_1 < 0 and a
     # covariance driven away from its own path for d < 5.
     factor = max((dim - 5) / 6, 0.5) if safe else (dim - 5) / 6
+    c_1 = factor * 2 / ((dim + 1.3) ** 2 + mu_eff)
+    phase = phases.phase_params(dim, popsize, norm_of_normal(dim))
     return Params(
         dim=dim,
         popsize=popsize,
@@ -123,10 +145,12 @@ def params(dim: int, popsize: int, settings: CRFMNES = CRFMNES()) -> Params:
         mu_eff=mu_eff,
         c_sigma=(mu_eff + 2) / (dim + mu_eff + 5),
         c_c=(4 + mu_eff / dim) / (dim + 4 + 2 * mu_eff / dim),
-        c_1=factor * 2 / ((dim + 1.3) ** 2 + mu_eff),
+        eta_B=settings.eta_B,
+        c_1=c_1 if settings.c_1 is None else settings.c_1,
+        eta_sigma=settings.eta_sigma,
         least_eta_sigma=_least_eta_sigma(dim, mu_eff) if safe else 0.0,
         store_draws=settings.store_draws,
-        phase=phases.phase_params(dim, popsize, norm_of_normal(dim)),
+        phase=phase if settings.distance_weights else phase._replace(alpha=0.0),
     )
 
 
@@ -194,7 +218,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
     # === Step size (step 11) ===
     G_sigma = xp.sum(even * norm_z2) / params.dim
-    rate = phases.eta_sigma(xp, phase_params, phase, lam_F, params.least_eta_sigma)
+    rate = _eta_sigma(xp, params, lam_F, phase)
     new = State(mean + sigma * gy, sigma * xp.exp(rate * G_sigma / 2), D_new, v_new, p_sigma, p_c)
     return unless_flat(xp, f, state, new) if params.safe else new
 
@@ -225,15 +249,13 @@ def tables(params: Params) -> tuple[tuple[float, ...], NDArray[np.float64]]:
     """
     lam_F = np.arange(params.popsize + 1.0)
     phase = params.phase
-    stagnation, convergence = (
-        phases.eta_sigma(np, phase, np.full_like(lam_F, of), lam_F, params.least_eta_sigma)
-        for of in (phases.STAGNATION, phases.CONVERGENCE)
-    )
     rates = (
         phases.distance_strength(np, phase, lam_F),
-        _fitted_eta_B(np, params, lam_F),
-        stagnation,
-        convergence,
+        _plain_eta_B(np, params, lam_F),
+        *(
+            _eta_sigma(np, params, lam_F, np.full_like(lam_F, of))
+            for of in (phases.MOVEMENT, phases.STAGNATION, phases.CONVERGENCE)
+        ),
         params.c_1 * lam_F / params.popsize,
     )
     numbers = (
@@ -248,6 +270,12 @@ def tables(params: Params) -> tuple[tuple[float, ...], NDArray[np.float64]]:
         *_V_LIMITS,
     )
     return numbers, np.stack(rates, axis=1)
+
+
+def _eta_sigma(xp: Namespace, params: Params, lam_F: Array, phase: Array) -> Array:
+    if params.eta_sigma is not None:
+        return xp.full_like(lam_F, params.eta_sigma)
+    return phases.eta_sigma(xp, params.phase, phase, lam_F, params.least_eta_sigma)
 
 
 def _least_eta_sigma(dim: int, mu_eff: float) -> float:
@@ -266,7 +294,7 @@ _LONG_V = 20.0  # 3 and 8 do the same within 1 % on cigars, but slow D down on R
 
 
 def _eta_B(xp: Namespace, params: Params, lam_F: Array, phase: Array, norm_v: Array) -> Array:
-    """The learning rate of v and D, fitted in section III-C, and lower where v is long.
+    """The learning rate of v and D, lower where v is long.
 
     In every generation chance moves the long axis u = D v sideways by some
     eta_B sqrt(d / mu_eff) standard deviations of the short axes, and little brings it back. While v
@@ -275,14 +303,17 @@ def _eta_B(xp: Namespace, params: Params, lam_F: Array, phase: Array, norm_v: Ar
     v is long; not in the movement phase, in which v has yet to grow, and not through the path p_c,
     which averages the noise away before it teaches.
     """
-    rate = _fitted_eta_B(xp, params, lam_F)
+    rate = _plain_eta_B(xp, params, lam_F)
     if not params.safe:
         return rate
     settled = rate * at_most(xp, _LONG_V / norm_v, 1.0)
     return xp.where(phase == phases.MOVEMENT, rate, settled)
 
 
-def _fitted_eta_B(xp: Namespace, params: Params, lam_F: Array) -> Array:
+def _plain_eta_B(xp: Namespace, params: Params, lam_F: Array) -> Array:
+    """The same whatever the phase and the length of v; by default as fitted in section III-C."""
+    if params.eta_B is not None:
+        return xp.full_like(lam_F, params.eta_B)
     d = params.dim
     return xp.tanh((at_most(xp, 0.02 * lam_F, 3 * math.log(d)) + 5) / (0.23 * d + 25))
 

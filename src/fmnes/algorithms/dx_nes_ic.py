@@ -23,6 +23,7 @@ from fmnes.algorithms._shared import (
     Report,
     Shape,
     at_least,
+    check_rates,
     constant,
     effective_size,
     even_default_popsize,
@@ -59,7 +60,7 @@ class DXNESIC:
     eta_B: float | None = None
 
     def __post_init__(self) -> None:
-        full.check_rates(eta_B=self.eta_B)
+        check_rates(eta_B=self.eta_B)
 
 
 Settings = DXNESIC

@@ -24,6 +24,7 @@ from fmnes.algorithms._shared import (
     Report,
     Shape,
     at_most,
+    check_rates,
     even_default_popsize,
     is_feasible,
     mirrored,
@@ -59,7 +60,7 @@ class FMNES:
     c_1: float | None = None
 
     def __post_init__(self) -> None:
-        full.check_rates(eta_B=self.eta_B, c_1=self.c_1)
+        check_rates(eta_B=self.eta_B, c_1=self.c_1)
 
 
 Settings = FMNES

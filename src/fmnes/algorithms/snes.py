@@ -23,6 +23,7 @@ from fmnes.algorithms._shared import (
     Namespace,
     Report,
     Shape,
+    check_rates,
     constant,
     diagonal_of,
     nes_weights,
@@ -51,8 +52,7 @@ class SNES:
     eta_sigma: float | None = None
 
     def __post_init__(self) -> None:
-        if self.eta_sigma is not None and not 0 <= self.eta_sigma < math.inf:
-            raise ValueError(f"eta_sigma: expected a number >= 0, got {self.eta_sigma!r}")
+        check_rates(eta_sigma=self.eta_sigma)
 
 
 Settings = SNES

@@ -21,6 +21,7 @@ from fmnes.algorithms._shared import (
     Array,
     Report,
     Shape,
+    check_rates,
     constant,
     nes_weights,
     norm2,
@@ -52,7 +53,7 @@ class XNES:
     eta_B: float | None = None
 
     def __post_init__(self) -> None:
-        full.check_rates(eta_sigma=self.eta_sigma, eta_B=self.eta_B)
+        check_rates(eta_sigma=self.eta_sigma, eta_B=self.eta_B)
 
 
 Settings = XNES
