@@ -274,7 +274,7 @@ def test_what_is_known_is_not_evaluated_again_and_the_rest_is_reported_once(make
     assert np.array_equal(outcome.values, expected, equal_nan=True)
     unknown = [i for i in range(len(X)) if i not in known]
     assert objectives.calls(log) == dict.fromkeys(unknown, 1)
-    assert sorted(reports) == [(i, EXPECTED[i], False) for i in unknown]
+    assert sorted(reports) == [(i, EXPECTED[i], None) for i in unknown]
 
 
 @pytest.mark.parametrize("make", EVERY_WAY)
@@ -287,9 +287,11 @@ def test_failures_are_reported_as_nan(make):
         assert_only_trouble_failed(outcome)
         again = evaluator.evaluate(objectives.raises, (), X, dict(enumerate(EXPECTED)))
         assert (again.values.tolist(), again.nfailed) == (EXPECTED, 0)
-    assert [(i, failed) for i, value, failed in sorted(reports) if math.isnan(value)] == [(3, True)]
-    assert [told for told in sorted(reports) if told[0] != 3] == [
-        (i, EXPECTED[i], False) for i in INNOCENT
+    (failure,) = [told for told in reports if told[0] == 3]
+    assert math.isnan(failure[1])
+    assert failure[2] == outcome.first_error
+    assert sorted(told for told in reports if told[0] != 3) == [
+        (i, EXPECTED[i], None) for i in INNOCENT
     ]
 
 

@@ -103,8 +103,9 @@ class Evaluator:
         """The values ``fun(row, *args)`` of the rows of x, shape (n, d), of any array library.
 
         ``known`` has the values of rows that need no evaluation, by their index; they are not
-        reported. ``report(index, value, failed)`` is called for each of the others as soon as it
-        has its final value, in the order of completion; after a failure the value is NaN.
+        reported. ``report(index, value, error)`` is called for each of the others as soon as it
+        has its final value, in the order of completion; after a failure the value is NaN and the
+        error its traceback, else None.
         """
         x = read_only(x)
         rows = [x[i, ...] for i in range(x.shape[0])]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 OnError = Literal["raise", "penalize"]
-Report = Callable[[int, float, bool], object]  # (candidate, value, failed)
+Report = Callable[[int, float, str | None], object]  # (candidate, value, why it failed)
 
 
 class EvaluationError(RuntimeError):
@@ -22,6 +22,11 @@ class Failure(NamedTuple):
     traceback: str = ""
     bad_value: bool = False  # the objective did return, but not a real number
     lost: bool = False  # with its worker; the objective need not be to blame
+
+    @property
+    def text(self) -> str:
+        """The traceback, or the summary where there is none."""
+        return self.traceback or self.summary
 
 
 class Outcome(NamedTuple):
@@ -60,7 +65,7 @@ class Ledger:
     def succeed(self, candidate: int, value: float) -> None:
         """Enter a value."""
         self.values[candidate] = value
-        self._close(candidate, value, failed=False)
+        self._close(candidate, value, None)
 
     def fail(self, candidate: int, failure: Failure, attempts: int) -> None:
         """Enter a failure for good; under ``on_error="raise"`` it ends the evaluation."""
@@ -69,19 +74,19 @@ class Ledger:
             error = TypeError if failure.bad_value else EvaluationError
             raise error(_report(candidate, failure, attempts))
         self._failures[candidate] = failure
-        self._close(candidate, math.nan, failed=True)
+        self._close(candidate, math.nan, failure.text)
 
-    def _close(self, candidate: int, value: float, *, failed: bool) -> None:
+    def _close(self, candidate: int, value: float, error: str | None) -> None:
         del self.open[candidate]
         if self._report is not None:
-            self._report(candidate, value, failed)
+            self._report(candidate, value, error)
 
     def outcome(self) -> Outcome:
         """The books closed."""
         if not self._failures:
             return Outcome(self.values)
         first = self._failures[min(self._failures)]
-        return Outcome(self.values, len(self._failures), first.traceback or first.summary)
+        return Outcome(self.values, len(self._failures), first.text)
 
 
 def _report(candidate: int, failure: Failure, attempts: int) -> str:
