@@ -11,6 +11,8 @@ import numpy as np
 
 import fmnes
 from fmnes import kernels
+from fmnes.experiments import commands as paper
+from fmnes.integrations import coco
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,6 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "doctor", help="say which kernels are in use and why, and check that they work"
     )
     command.set_defaults(run=doctor)
+
+    paper.add_command(commands)
+    coco.add_command(commands)
 
     options = parser.parse_args(arguments)
     status: int = options.run(options)

@@ -1,0 +1,236 @@
+"""What is run: section IV of the paper, and what it asserts without showing.
+
+A `Trial` is one run, named by all that it depends on. `EXPERIMENTS` lists them all; `kept` says
+which of them the repository keeps, `quick` which of them fit in three minutes.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from fmnes.algorithms._shared import even_default_popsize
+from fmnes.problems import PROBLEMS, Problem
+
+TARGET = 1e-10
+FUNCTIONS = ("sphere", "ktablet", "ellipsoid", "rosenbrock", "rastrigin")  # Table I
+RASTRIGIN = {  # Table II: lambda / d
+    80: (20, 22, 24, 26, 28),
+    200: (12, 14, 16, 18, 20),
+    600: (6, 7, 8, 9, 10),
+    1000: (4, 4.5, 5, 5.5, 6),
+}
+TIME_DIMS = tuple(range(10, 101, 10))
+TIME_POPSIZE, TIME_ITERATIONS, TIME_TRIALS = 20, 1000, 30
+SCALES = (0.25, 0.5, 2.0, 4.0)  # of the fitted eta_B
+
+Solver = tuple[str, str]  # a method and its variant, as `solvers.SOLVERS` names them
+SAFE, PAPER, AUTHORS = ("cr-fm-nes", "safe"), ("cr-fm-nes", "paper"), ("cr-fm-nes", "authors")
+FM_NES, R1_NES = ("fm-nes", "ours"), ("r1-nes", "ours")
+VD_CMA, VD_PYCMA, VD_FED = ("vd-cma", "ours"), ("vd-cma", "pycma"), ("vd-cma", "rates of pycma")
+SEP_CMA, SEP_CMAES, SEP_PYCMA = ("sep-cma", "ours"), ("sep-cma", "cmaes"), ("sep-cma", "pycma")
+SEP_FED_CMAES, SEP_FED_PYCMA = ("sep-cma", "rates of cmaes"), ("sep-cma", "rates of pycma")
+ABLATIONS = tuple(
+    ("cr-fm-nes", part)
+    for part in ("no distance weights", "no phases", "no rank-one", "none of these")
+)
+ETA_B = tuple(("cr-fm-nes", f"eta_B x {scale:g}") for scale in SCALES)
+OLDER_H = ("cr-fm-nes", "older H")
+
+
+class Trial(NamedTuple):
+    """One run, named by all that it depends on."""
+
+    experiment: str  # "evaluations", to the target; or "time", of so many generations
+    function: str
+    dim: int
+    popsize: int
+    method: str
+    variant: str
+    trial: int  # 0, 1, ... of the same kind
+
+    @property
+    def solver(self) -> Solver:
+        """Who runs it."""
+        return self.method, self.variant
+
+    @property
+    def seed(self) -> int:
+        """From 1 to 2^31, by the trial's name alone: any trial can be run again by itself."""
+        digest = hashlib.sha256("|".join(map(str, self)).encode()).digest()
+        return int.from_bytes(digest[:4], "big") // 2 + 1
+
+    @property
+    def problem(self) -> Problem:
+        """The function with its initial distribution."""
+        return PROBLEMS[self.function](self.dim)
+
+    @property
+    def ftarget(self) -> float:
+        """Below it the run has succeeded."""
+        return TARGET if self.experiment == "evaluations" else -math.inf
+
+    @property
+    def maxfevals(self) -> int:
+        """The most evaluations that it may take."""
+        if self.experiment == "time":
+            return TIME_ITERATIONS * self.popsize
+        return 5 * self.dim * 10**4
+
+
+def popsizes(function: str, dim: int) -> tuple[int, ...]:
+    """The five population sizes: once to five times the default, or Table II."""
+    if function == "rastrigin":
+        return tuple(round(factor * dim) for factor in RASTRIGIN[dim])
+    return tuple(times * even_default_popsize(dim) for times in range(1, 6))
+
+
+def _grid(
+    dims: Iterable[int],
+    solvers: Iterable[Solver],
+    *,
+    functions: Iterable[str] = FUNCTIONS,
+    sizes: Iterable[int] = range(5),
+    trials: int | None = None,
+) -> Iterator[Trial]:
+    """Each function at each dimension and population size, by each solver."""
+    for dim in dims:
+        for function in functions:
+            count = trials or (30 if function == "rastrigin" else 10)
+            for size in sizes:
+                for solver in solvers:
+                    popsize = popsizes(function, dim)[size]
+                    for number in range(count):
+                        yield Trial("evaluations", function, dim, popsize, *solver, number)
+
+
+def against_fm_nes() -> Iterator[Trial]:
+    """Section IV-B: CR-FM-NES and FM-NES at d = 80."""
+    return _grid([80], [SAFE, PAPER, FM_NES])
+
+
+def high_dimensional() -> Iterator[Trial]:
+    """Section IV-C: CR-FM-NES, VD-CMA and Sep-CMA at d = 200, 600 and 1000."""
+    return _grid([200, 600, 1000], [SAFE, PAPER, VD_CMA, SEP_CMA])
+
+
+def computation_time() -> Iterator[Trial]:
+    """Section IV-B: 1000 iterations at d = 10, 20, ..., 100."""
+    for dim in TIME_DIMS:
+        for solver in (SAFE, AUTHORS, FM_NES):
+            for number in range(TIME_TRIALS):
+                yield Trial("time", "sphere", dim, TIME_POPSIZE, *solver, number)
+
+
+def witnesses() -> Iterator[Trial]:
+    """The authors' package, pycma and cmaes, beside our own texts of the same methods."""
+    yield from _grid([80, 200], [AUTHORS], trials=10)
+    yield from _grid(
+        [80, 200], [VD_PYCMA, SEP_CMAES, VD_CMA, SEP_CMA], sizes=(0, 2), trials=10
+    )
+
+
+def constants() -> Iterator[Trial]:
+    """Our texts with the constants of a package fed in, beside that package."""
+    solvers = [VD_FED, SEP_FED_CMAES, SEP_FED_PYCMA, SEP_PYCMA]
+    return _grid([80, 200], solvers, sizes=(0, 2), trials=10)
+
+
+def representations() -> Iterator[Trial]:
+    """Section III-A: what each covariance can follow; a cigar is rotated, an ellipsoid is not."""
+    for function in ("ellipsoid", "ktablet", "rosenbrock", "cigar"):
+        for solver in (R1_NES, SEP_CMA, VD_CMA, SAFE):
+            for number in range(10):
+                yield Trial("evaluations", function, 80, 18, *solver, number)
+
+
+def ablation() -> Iterator[Trial]:
+    """Section IV-C, "we believe": the paper's method without one part of it, or without three."""
+    yield from _grid([80, 200], [PAPER, *ABLATIONS], sizes=[0], trials=10)
+
+
+def eta_B_sensitivity() -> Iterator[Trial]:
+    """Section III-C: the fitted learning rate of v and D, and multiples of it."""
+    return _grid([80, 200], [PAPER, *ETA_B], sizes=[0], trials=10)
+
+
+def older_H() -> Iterator[Trial]:
+    """The appendix: the natural gradient with the H that it replaces."""
+    return _grid([80], [PAPER, OLDER_H], sizes=[0], trials=10)
+
+
+EXPERIMENTS: dict[str, Callable[[], Iterator[Trial]]] = {
+    "fm-nes": against_fm_nes,
+    "high-dimensional": high_dimensional,
+    "time": computation_time,
+    "witnesses": witnesses,
+    "constants": constants,
+    "representations": representations,
+    "ablation": ablation,
+    "eta-b": eta_B_sensitivity,
+    "older-h": older_H,
+}
+
+
+def trials_of(names: Iterable[str], size: Callable[[Trial], bool]) -> list[Trial]:
+    """The trials of some experiments, each once, as far as ``size`` wants them."""
+    every = (trial for name in names for trial in EXPERIMENTS[name]())
+    return [trial for trial in dict.fromkeys(every) if size(trial)]
+
+
+def full(trial: Trial) -> bool:
+    """Everything."""
+    del trial
+    return True
+
+
+def kept(trial: Trial) -> bool:
+    """What the repository keeps: all of it up to d = 200, samples of it beyond."""
+    if trial.dim <= 200:
+        return True
+    size = popsizes(trial.function, trial.dim).index(trial.popsize)
+    if trial.dim == 600:
+        return trial.trial < 5 if trial.function == "rastrigin" else size in (0, 2, 4)
+    if trial.function == "rastrigin":
+        return size in (0, 4) and trial.trial < 3
+    few = 1 if trial.function == "rosenbrock" and trial.method != "cr-fm-nes" else 3
+    return size in (0, 2) and trial.trial < few
+
+
+def quick(trial: Trial) -> bool:
+    """Two trials at d = 80 and the smallest population, and the time of a few dimensions."""
+    if trial.experiment == "time":
+        return trial.trial < 2 and trial.dim in (10, 40, 70, 100)
+    return (
+        trial.dim == 80
+        and trial.trial < 2
+        and trial.popsize == popsizes(trial.function, 80)[0]
+        and trial.solver in (SAFE, PAPER, FM_NES)
+    )
+
+
+SIZES: dict[str, Callable[[Trial], bool]] = {"quick": quick, "kept": kept, "full": full}
+
+
+def expected_seconds(trial: Trial) -> float:
+    """A rough guess, to run long trials first and to say how much time is left."""
+    first, growth = {
+        "sphere": (8e3, 1.0),
+        "rosenbrock": (9e4, 1.7),
+        "rastrigin": (4e5, 1.1),
+    }.get(trial.function, (1.8e4, 1.3))
+    dim, popsize = trial.dim, trial.popsize
+    evaluations = first * (dim / 80) ** growth
+    if trial.function != "rastrigin":
+        evaluations *= math.sqrt(popsize / even_default_popsize(dim))
+    if trial.experiment == "time":
+        evaluations = trial.maxfevals
+    elif trial.method != "cr-fm-nes":
+        evaluations = min(3 * evaluations, trial.maxfevals)
+    a_generation, a_number = {  # seconds of NumPy calls, and of one number of one candidate
+        FM_NES: (4e-4 + 1e-9 * dim**3, 2e-8),
+        VD_PYCMA: (8e-4, 5e-8),
+        AUTHORS: (3e-4, 5e-8),
+        OLDER_H: (2e-4, 1e-8),
+    }.get(trial.solver, (1e-5, 2e-9) if trial.method == "cr-fm-nes" else (2e-4, 1e-8))
+    return evaluations * (a_generation / popsize + a_number * dim)

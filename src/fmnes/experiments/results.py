@@ -1,0 +1,120 @@
+"""The rows: an append-only file of comma-separated values, one line a trial.
+
+A line is written when its trial has ended, all at once, and synced. What a kill can leave behind is
+part of a last line, which the next run takes away. So nothing is lost, and nothing runs twice.
+"""
+
+import csv
+import io
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from fmnes.experiments.protocol import Trial
+
+
+class Row(NamedTuple):
+    """A trial and what came of it."""
+
+    trial: Trial
+    seed: int
+    evaluations: int
+    success: bool
+    value: float  # the best
+    seconds: float
+    versions: str  # of Python and the packages that had a part in it
+
+    def to_line(self) -> list[str]:
+        """Its fields, as text that gives the same numbers back."""
+        seconds = f"{self.seconds:.6g}"
+        return [
+            *map(str, self.trial),
+            *map(str, (self.seed, self.evaluations, int(self.success), self.value, seconds)),
+            self.versions,
+        ]
+
+    @classmethod
+    def from_line(cls, line: list[str]) -> "Row":
+        """The inverse of `to_line`."""
+        experiment, function, dim, popsize, method, variant, trial, *outcome = line
+        seed, evaluations, success, value, seconds, versions = outcome
+        return cls(
+            Trial(experiment, function, int(dim), int(popsize), method, variant, int(trial)),
+            int(seed),
+            int(evaluations),
+            bool(int(success)),
+            float(value),
+            float(seconds),
+            versions,
+        )
+
+
+HEADER = [*Trial._fields, *Row._fields[1:]]
+
+
+def read(path: str | os.PathLike[str]) -> dict[Trial, Row]:
+    """All rows of a file; a line that a kill cut short is not one of them."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    whole = text[: text.rfind("\n") + 1]
+    header, *lines = list(csv.reader(io.StringIO(whole))) or [HEADER]
+    if header != HEADER:
+        raise ValueError(f"{path}: expected a file that begins with {','.join(HEADER)}")
+    rows = {}
+    for number, line in enumerate(lines, start=2):
+        try:
+            row = Row.from_line(line)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: expected a trial, got {line}") from error
+        if row.trial in rows:
+            raise ValueError(f"{path}, line {number}: expected each trial once, got {row.trial}")
+        rows[row.trial] = row
+    return rows
+
+
+class Appender:
+    """Adds rows to a file, which it locks for as long as it is open."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(path, "a+b")  # noqa: SIM115  (closed by __exit__)
+        _lock(self._file, path)
+        self._file.seek(0)
+        written = self._file.read()
+        end = written.rfind(b"\n") + 1
+        self._file.truncate(end)
+        if end == 0:
+            self._write(HEADER)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Write these rows; afterwards nothing but the disk itself can lose them."""
+        for row in rows:
+            self._write(row.to_line())
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _write(self, fields: list[str]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(fields)
+        self._file.write(text.getvalue().encode())
+
+    def __enter__(self) -> "Appender":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._file.close()
+
+
+def _lock(file: io.BufferedRandom, path: str | os.PathLike[str]) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows: two runs on one file are the user's to avoid
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise RuntimeError(f"{path}: expected a file of this run alone, another one writes to it")

@@ -1,0 +1,154 @@
+"""Trials in parallel processes: those not in the results yet, or some of those that are, again."""
+
+import math
+import platform
+import random
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import fmnes
+from fmnes import kernels
+from fmnes.experiments.processes import pool
+from fmnes.experiments.protocol import Trial, expected_seconds
+from fmnes.experiments.results import Appender, Row, read
+from fmnes.experiments.solvers import PACKAGES, SOLVERS
+
+
+def run_trial(trial: Trial) -> Row:
+    """One trial, here and now; the same number whenever and wherever it is run."""
+    begun = time.perf_counter()
+    outcome = SOLVERS[trial.solver](
+        trial.problem, trial.popsize, trial.seed, trial.ftarget, trial.maxfevals
+    )
+    seconds = time.perf_counter() - begun
+    return Row(
+        trial,
+        trial.seed,
+        outcome.evaluations,
+        outcome.value <= trial.ftarget,
+        outcome.value,
+        seconds,
+        _versions(trial),
+    )
+
+
+def _versions(trial: Trial) -> str:
+    packages = ["numpy", *([PACKAGES[trial.solver]] if trial.solver in PACKAGES else [])]
+    return "; ".join(
+        [
+            f"fmnes {fmnes.__version__} {kernels.in_use}",
+            *(f"{name} {version(name)}" for name in packages),
+            f"python {platform.python_version()}",
+        ]
+    )
+
+
+def run(trials: Iterable[Trial], path: Path, workers: int) -> int:
+    """Run the trials that the file lacks, and add them to it; how many were run.
+
+    Those that measure time come last, one at a time, so that no other trial disturbs them.
+    """
+    done = read(path)
+    missing = [trial for trial in trials if trial not in done]
+    with Appender(path) as results, _Bar(missing) as bar:
+        for timed, at_once in ((False, workers), (True, 1)):
+            batch = [trial for trial in missing if (trial.experiment == "time") == timed]
+            for row in _rows(batch, at_once):
+                results.add([row])
+                bar.update(row)
+    return len(missing)
+
+
+def _rows(trials: list[Trial], workers: int) -> Iterator[Row]:
+    """The rows of the trials, as they come; the longest ones are started first."""
+    if not trials:
+        return
+    with pool(min(workers, len(trials))) as executor:
+        ordered = sorted(trials, key=expected_seconds, reverse=True)
+        pending = {executor.submit(run_trial, trial) for trial in ordered}
+        while pending:
+            ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in ended:
+                try:
+                    yield future.result()
+                except BrokenExecutor as error:
+                    raise RuntimeError(
+                        "a process that ran a trial was killed; what had ended is in the file, "
+                        "run again to go on"
+                    ) from error
+
+
+class Difference(NamedTuple):
+    """A row that did not come out the same when it was run again."""
+
+    kept: Row
+    again: Row
+
+
+class Check(NamedTuple):
+    """How many rows were run again, and those that differ."""
+
+    rows: int
+    differences: list[Difference]
+
+
+def verify(path: Path, count: int, workers: int, below: float, seed: int | None = None) -> Check:
+    """Run rows of a file again, chosen at random among those that took less than ``below`` seconds.
+
+    Rows that measure time are left out: they cannot come out the same.
+    """
+    rows = [
+        row
+        for row in read(path).values()
+        if row.trial.experiment != "time" and row.seconds < below
+    ]
+    chosen = random.Random(seed).sample(rows, min(count, len(rows)))
+    kept = {row.trial: row for row in chosen}
+    differences = []
+    with _Bar(list(kept)) as bar:
+        for again in _rows(list(kept), workers):
+            bar.update(again)
+            if not _same(kept[again.trial], again):
+                differences.append(Difference(kept[again.trial], again))
+    return Check(len(kept), differences)
+
+
+def _same(a: Row, b: Row) -> bool:
+    """All but the seconds and the versions; not a number is the same as not a number."""
+    value = a.value == b.value or (math.isnan(a.value) and math.isnan(b.value))
+    return value and a[:4] == b[:4]
+
+
+class _Bar:
+    """Progress on standard error, by expected work, so that the time left means something."""
+
+    def __init__(self, trials: list[Trial]) -> None:
+        self._bar: Any = None
+        self._ended, self._trials = 0, len(trials)
+        if trials and sys.stderr.isatty():
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                return
+            total = sum(map(expected_seconds, trials))
+            form = "{percentage:3.0f}% |{bar}| {elapsed}, about {remaining} left, {postfix}"
+            self._bar = tqdm(total=total, bar_format=form, dynamic_ncols=True)
+
+    def update(self, row: Row) -> None:
+        """One more has ended."""
+        self._ended += 1
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"{self._ended} of {self._trials} trials", refresh=False)
+            self._bar.update(expected_seconds(row.trial))
+
+    def __enter__(self) -> "_Bar":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,276 @@
+"""Who runs a trial: our methods, and the packages that bear witness, behind one call.
+
+``solve(problem, popsize, seed, ftarget, maxfevals)`` returns an `Outcome`. Evaluations are counted
+in whole generations for everyone. Only the target and the budget end a run, and what leaves no
+doubt: values of one generation that no longer differ in 14 digits (a local minimum), or a step
+size that is no number.
+"""
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import fmnes
+from fmnes import _random as random
+from fmnes._engine import Address, Engine
+from fmnes.algorithms import METHODS, Algorithm, Shape, sep_cma, vd_cma
+from fmnes.experiments import protocol
+from fmnes.problems import Problem
+
+ENDLESS = fmnes.Stopping(tolx=0.0, tolsigmaup=math.inf, stagnation=10**9)
+
+
+class Outcome(NamedTuple):
+    """What came of a run."""
+
+    evaluations: int
+    value: float  # the best
+
+
+Solve = Callable[[Problem, int, int, float, int], Outcome]
+
+
+# === Our methods ===
+
+
+def _minimize(
+    settings: Callable[[int, int], Any],
+    problem: Problem,
+    popsize: int,
+    seed: int,
+    ftarget: float,
+    maxfevals: int,
+) -> Outcome:
+    with np.errstate(all="ignore"):  # the paper's update overflows where it breaks
+        result = fmnes.minimize(
+            problem,
+            problem.x0,
+            problem.sigma0,
+            method=settings(problem.dim, popsize),
+            popsize=popsize,
+            ftarget=ftarget,
+            maxfevals=maxfevals,
+            stopping=ENDLESS,
+            vectorized=True,
+            rng=seed,
+        )
+    return Outcome(result.nfev, result.fun)
+
+
+def _fixed(method: Any) -> Solve:
+    """A method of THE TABLE or settings, whatever the dimension and the population size."""
+    return partial(_minimize, lambda dim, popsize: method)
+
+
+def _without_phases(dim: int, popsize: int) -> fmnes.CRFMNES:
+    """Rank weights and the step size's learning rate of the stagnation phase, always."""
+    return fmnes.CRFMNES(
+        variant="paper",
+        distance_weights=False,
+        eta_sigma=math.tanh((0.024 * popsize + 0.7 * dim + 20) / (dim + 12)),
+    )
+
+
+def _without_anything(dim: int, popsize: int) -> fmnes.CRFMNES:
+    """No distance weights, no phases, no rank-one update."""
+    return dataclasses.replace(_without_phases(dim, popsize), c_1=0.0)
+
+
+def _scaled_eta_B(scale: float, dim: int, popsize: int) -> fmnes.CRFMNES:
+    """A multiple of the fitted learning rate of v and D."""
+    fitted = math.tanh((min(0.02 * popsize, 3 * math.log(dim)) + 5) / (0.23 * dim + 25))
+    return fmnes.CRFMNES(variant="paper", eta_B=scale * fitted)
+
+
+# === Our texts, with constants or parts of another's ===
+
+
+def _driven(
+    prepare: Callable[[int, int], tuple[Algorithm, Any, int]],
+    problem: Problem,
+    popsize: int,
+    seed: int,
+    ftarget: float,
+    maxfevals: int,
+) -> Outcome:
+    """A method's pure functions with params of our making; ``prepare`` also counts the state on."""
+    algorithm, params, generation = prepare(problem.dim, popsize)
+    shape = Shape(D=np.ones(problem.dim))
+    z = random.normals(seed, random.initial_stream(0), 0, 0, 1, problem.dim)[0]
+    state = algorithm.init(params, problem.x0, np.asarray(problem.sigma0), shape, z)
+    if generation:
+        state = state._replace(generation=state.generation + generation)
+    engine = Engine(algorithm, params, state, Address(seed, random.population_stream(0)), 0.0)
+    run = _Run(problem, ftarget, maxfevals)
+    while run.goes_on(popsize) and engine.state.sigma > 0:
+        with np.errstate(all="ignore"):
+            engine.tell(run.evaluate(engine.ask(0, popsize)), run.best)
+    return run.outcome
+
+
+def _older_H(dim: int, popsize: int) -> tuple[Algorithm, Any, int]:
+    from fmnes.experiments import older_h
+
+    return older_h, older_h.params(dim, popsize, fmnes.CRFMNES(variant="paper")), 0
+
+
+def _sep_cma_of_cmaes(dim: int, popsize: int) -> tuple[Algorithm, Any, int]:
+    """The c_1 of the full CMA-ES, all of c_cov to the rank-mu update, generations from 1."""
+    params = sep_cma.params(dim, popsize)
+    c_1 = 2 / ((dim + 1.3) ** 2 + params.mu_eff)
+    return sep_cma, params._replace(c_1=c_1, c_mu=params.c_1 + params.c_mu), 1
+
+
+def _vd_cma_of_pycma(dim: int, popsize: int) -> tuple[Algorithm, Any, int]:
+    """Its c_sigma and d_sigma, and E|N(0, I)| to the last digit."""
+    c_sigma, d_sigma = _step_size_rates_of_pycma(dim, popsize)
+    chi_n = math.sqrt(2) * math.exp(math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2))
+    params = vd_cma.params(dim, popsize)
+    return vd_cma, params._replace(c_sigma=c_sigma, d_sigma=d_sigma, chi_n=chi_n), 0
+
+
+@cache
+def _step_size_rates_of_pycma(dim: int, popsize: int) -> tuple[float, float]:
+    rates = _pycma_strategy("vd", np.zeros(dim), 1.0, popsize, 1).adapt_sigma
+    return rates.cs, rates.damps
+
+
+# === The packages ===
+
+
+class _Run:
+    """What all of them are watched by: the evaluations, the best value, and the end."""
+
+    def __init__(self, problem: Problem, ftarget: float, maxfevals: int) -> None:
+        self._problem, self._ftarget, self._maxfevals = problem, ftarget, maxfevals
+        self.evaluations, self.best, self._settled = 0, math.inf, False
+
+    def evaluate(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values of one generation."""
+        f = self._problem(x)
+        self.note(f)
+        return f
+
+    def note(self, f: NDArray[np.float64]) -> None:
+        """A generation has these values."""
+        self.evaluations += len(f)
+        least, most = float(np.min(f)), float(np.max(f))
+        self.best = min(self.best, least)  # a NaN is never less
+        self._settled = not most - least > 1e-14 * abs(most)
+
+    def goes_on(self, popsize: int) -> bool:
+        """Whether there is another generation."""
+        spent = self.evaluations + popsize > self._maxfevals
+        return not (spent or self._settled or self.best <= self._ftarget)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it."""
+        return Outcome(self.evaluations, self.best)
+
+
+def _authors(
+    problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals: int
+) -> Outcome:
+    """crfmnes 1.0.0, its Python loop over violations of a box switched off."""
+    from crfmnes import CRFMNES
+
+    run = _Run(problem, ftarget, maxfevals)
+    values: list[float] = []
+
+    def evaluate(x: NDArray[np.float64]) -> float:  # it hands over a column
+        values.append(float(problem(x[:, 0])))
+        return values[-1]
+
+    opt = CRFMNES(
+        problem.dim,
+        evaluate,
+        problem.x0.reshape(-1, 1).copy(),
+        problem.sigma0,
+        popsize,
+        seed=seed,
+        use_constraint_violation=False,
+    )
+    while run.goes_on(popsize) and np.isfinite(opt.sigma):
+        with np.errstate(all="ignore"):
+            opt.one_iteration()
+        run.note(np.asarray(values))
+        values.clear()
+    return run.outcome
+
+
+def _pycma_strategy(
+    kind: str, x0: NDArray[np.float64], sigma0: float, popsize: int, seed: int
+) -> Any:
+    """pycma's VD-CMA or diagonal CMA-ES, which nothing ends but its caller."""
+    import cma
+    from cma.restricted_gaussian_sampler import GaussVDSampler
+
+    options: dict[str, Any] = {"popsize": popsize, "seed": seed, "verbose": -9}
+    if kind == "vd":
+        options = GaussVDSampler.extend_cma_options(options)
+    else:
+        options["CMA_diagonal"] = True
+    return cma.CMAEvolutionStrategy(x0, sigma0, options)
+
+
+def _pycma(
+    kind: str, problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals: int
+) -> Outcome:
+    run = _Run(problem, ftarget, maxfevals)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        es = _pycma_strategy(kind, problem.x0, problem.sigma0, popsize, seed)
+        while run.goes_on(popsize):
+            x = es.ask()
+            es.tell(x, run.evaluate(np.asarray(x)).tolist())
+    return run.outcome
+
+
+def _cmaes(problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals: int) -> Outcome:
+    from cmaes import SepCMA
+
+    run = _Run(problem, ftarget, maxfevals)
+    opt = SepCMA(problem.x0.copy(), problem.sigma0, population_size=popsize, seed=seed)
+    while run.goes_on(popsize):
+        x = np.asarray([opt.ask() for _ in range(popsize)])
+        opt.tell(list(zip(x, run.evaluate(x).tolist(), strict=True)))
+    return run.outcome
+
+
+# === The table ===
+
+SOLVERS: dict[protocol.Solver, Solve] = {
+    **{(name, "ours"): _fixed(name) for name in METHODS if name != "cr-fm-nes"},
+    protocol.SAFE: _fixed(fmnes.CRFMNES()),
+    protocol.PAPER: _fixed(fmnes.CRFMNES(variant="paper")),
+    protocol.AUTHORS: _authors,
+    protocol.VD_PYCMA: partial(_pycma, "vd"),
+    protocol.VD_FED: partial(_driven, _vd_cma_of_pycma),
+    protocol.SEP_CMAES: _cmaes,
+    protocol.SEP_PYCMA: partial(_pycma, "diagonal"),
+    protocol.SEP_FED_CMAES: partial(_driven, _sep_cma_of_cmaes),
+    protocol.SEP_FED_PYCMA: _fixed(fmnes.SepCMA(rates="pycma")),
+    protocol.ABLATIONS[0]: _fixed(fmnes.CRFMNES(variant="paper", distance_weights=False)),
+    protocol.ABLATIONS[1]: partial(_minimize, _without_phases),
+    protocol.ABLATIONS[2]: _fixed(fmnes.CRFMNES(variant="paper", c_1=0.0)),
+    protocol.ABLATIONS[3]: partial(_minimize, _without_anything),
+    **{
+        solver: partial(_minimize, partial(_scaled_eta_B, scale))
+        for solver, scale in zip(protocol.ETA_B, protocol.SCALES, strict=True)
+    },
+    protocol.OLDER_H: partial(_driven, _older_H),
+}
+PACKAGES = {  # whose version a row has to name, beside our own and NumPy's
+    protocol.AUTHORS: "crfmnes",
+    protocol.VD_PYCMA: "cma",
+    protocol.VD_FED: "cma",
+    protocol.SEP_CMAES: "cmaes",
+    protocol.SEP_PYCMA: "cma",
+}
