@@ -32,7 +32,7 @@ static void run(const CrFmNesKernels<T>& kernels, int64_t dim, bool store_draws)
                               .v_most = 1e7};
     double w_hat[LAMBDA] = {};
     for (int i = 0; i < LAMBDA / 2; ++i) w_hat[i] = 2.0 / LAMBDA * (1 + 0.01 * (3 - i));
-    const std::vector<Rates> rates(LAMBDA + 1, Rates{1, 0.1, 0.6, 1, 0.01});
+    const std::vector<Rates> rates(LAMBDA + 1, Rates{1, 0.1, 1, 0.6, 1, 0.01});
     CrFmNes<T> search(constants, w_hat, rates.data(), Address{1, 0, 0});
     for (int64_t j = 0; j < dim; ++j) search.v[j] = static_cast<T>(1 / root);
     kernels.look(search);
