@@ -1,0 +1,255 @@
+"""`fmnes coco`: COCO's data from problems solved apart, killed and resumed; and cocopp's page."""
+
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fmnes._cli import main
+from fmnes.integrations import _coco_data as data
+from fmnes.integrations import _coco_problems as problems
+from fmnes.integrations import coco
+from fmnes.integrations._coco_problems import SIGMA0, Task
+
+cocoex = pytest.importorskip("cocoex", reason="needs the extra coco: coco-experiment")
+pytest.importorskip("tqdm", reason="needs the extra coco: tqdm")
+
+TINY = {"suite": "bbob", "dims": [2, 5], "functions": [1, 3], "instances": [1, 2], "budget": 100}
+WORDS = ["--suite", "bbob", "--dims", "2", "5", "--functions", "1", "3", "--instances", "1-2"]
+
+OWN_SOLVERS = """
+import time
+import numpy as np
+
+class RandomSearch:
+    def __init__(self, x0, sigma0, seed, restart):
+        self.rng, self.left = np.random.default_rng(seed), 10
+        self.x0, self.sigma0, self.popsize = x0, sigma0, 4 * (restart + 1)
+    def ask(self):
+        return self.x0 + self.sigma0 * self.rng.standard_normal((self.popsize, self.x0.size))
+    def stop(self):
+        return self.left == 0
+
+class ByValues(RandomSearch):
+    def tell(self, f):
+        assert len(f) == self.popsize
+        self.left -= 1
+
+class ByPoints(RandomSearch):
+    def tell(self, x, f, extra=None):
+        assert x.shape == (len(f), self.x0.size)
+        self.left -= 1
+
+class Slow(ByValues):
+    def tell(self, f):
+        super().tell(f)
+        time.sleep(0.004)
+
+class Faulty(ByValues):
+    def tell(self, f):
+        raise ArithmeticError("no such luck")
+
+class Idle(ByValues):
+    def stop(self):
+        return True
+"""
+
+
+@pytest.fixture
+def own_solvers(tmp_path, monkeypatch):
+    (tmp_path / "own_solvers.py").write_text(OWN_SOLVERS)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("own_solvers", None)
+
+
+def contents(archive):
+    """The files of an archive, without the records, which hold times."""
+    with tarfile.open(archive) as tar:
+        names = [name for name in tar.getnames() if not name.endswith("records.jsonl")]
+        return {name: tar.extractfile(name).read() for name in names}
+
+
+def tree(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("solver", ["cr-fm-nes", "pycma"])
+def test_merged_problems_are_what_coco_writes_in_one_go(tmp_path, solver):
+    """COCO's own observer, over the whole suite in one process, is the judge."""
+    coco.run([solver], tmp_path / "run", workers=2, **TINY)
+    folders = sorted((tmp_path / "run/problems" / solver).iterdir())
+    assert len(folders) == 8
+    data.merge(folders, tmp_path / "merged")
+    (tmp_path / "merged/records.jsonl").unlink()
+
+    suite = cocoex.Suite("bbob", "instances: 1-2", "dimensions: 2,5 function_indices: 1,3")
+    first = Task(solver, "bbob", 1, 2, 1, 100.0)
+    observer = cocoex.Observer("bbob", problems.observer_options(first, tmp_path / "by-coco"))
+    for problem in suite:
+        problem.observe_with(observer)
+        task = Task(solver, "bbob", *(problem.id_triple[i] for i in (0, 1, 2)), 100.0)
+        problems.solve(problem, task, observer)
+        assert problem.evaluations <= 100 * problem.dimension
+    assert tree(tmp_path / "merged") == tree(tmp_path / "by-coco")
+
+
+def test_killed_and_resumed_it_writes_the_same_data(own_solvers, tmp_path):
+    names = ["own_solvers:Slow", "cr-fm-nes"]
+    words = ["coco", "run", *names, *WORDS, "--budget", "100", "--no-page", "--workers", "2"]
+    out = tmp_path / "killed"
+    command = [sys.executable, "-m", "fmnes", *words, "--out", str(out)]
+    source = Path(coco.__file__).parents[2]
+    path = os.pathsep.join([str(source), str(own_solvers)])
+    process = subprocess.Popen(
+        command, env=os.environ | {"PYTHONPATH": path}, start_new_session=True
+    )
+    slow = out / "problems/own_solvers-Slow"
+    while not (list(slow.glob("f*")) and list(slow.glob(".part-*"))):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = {path: path.stat().st_mtime_ns for path in out.glob("problems/*/f*/record.json")}
+    assert 1 <= len(before) < 16
+    assert list(slow.glob(".part-*"))  # it was in the middle of something
+
+    assert main([*words, "--out", str(out)]) == 0
+    assert all(path.stat().st_mtime_ns == at for path, at in before.items())
+    assert len(list(out.glob("problems/*/f*/record.json"))) == 16
+    assert not list(out.glob("problems/*/.part-*"))
+
+    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
+    for folder in (out, tmp_path / "whole"):
+        for label in ("own_solvers-Slow", "cr-fm-nes"):
+            data.pack(folder / "problems" / label, folder / f"{label}.tgz")
+    for label in ("own_solvers-Slow", "cr-fm-nes"):
+        resumed = contents(out / f"{label}.tgz")
+        assert len(resumed) == 2 + 2 * 2 * 4  # .info, and four kinds of data a dimension
+        assert resumed == contents(tmp_path / "whole" / f"{label}.tgz")
+
+
+def test_one_command_from_problems_to_the_page(tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="needs the extra coco: cocopp")
+    out = tmp_path / "a folder"
+    words = ["run", "cr-fm-nes:paper", "pycma:vd", "--suite", "bbob", "--dims", "5"]
+    words += ["--functions", "1", "--instances", "1", "--budget", "50", "--out", str(out)]
+    assert main(["coco", *words]) == 0
+    assert capsys.readouterr().out == f"{out}/page/index.html\n"
+    pages = "".join(path.read_text() for path in (out / "page").rglob("*.html"))
+    assert "cr-fm-nes-paper" in pages
+    assert "pycma-vd" in pages
+
+    archives = [str(out / "cr-fm-nes-paper.tgz"), str(out / "pycma-vd.tgz")]
+    kept = sorted(out.iterdir())
+    assert main(["coco", "report", *archives, "--out", str(tmp_path / "again")]) == 0
+    assert (tmp_path / "again/index.html").exists()
+    assert sorted(out.iterdir()) == kept  # nothing left beside the archives
+
+
+def test_restarts_until_the_budget_is_spent(own_solvers, tmp_path):
+    """Both kinds of tell; ten generations a run of 4, 8, 12, ... evaluations each."""
+    names = ["own_solvers:ByValues", "own_solvers:ByPoints"]
+    coco.run(names, tmp_path, suite="bbob", dims=[5], functions=[24], instances=[3], budget=101)
+    infos = [
+        (tmp_path / f"problems/own_solvers-{kind}/f024_d0005_i003/bbobexp_f24.info").read_text()
+        for kind in ("ByValues", "ByPoints")
+    ]
+    # 40 + 80 + 120 + 160 = 400 evaluations in four runs, then 5 * 20 of the fifth; 5 remain.
+    assert " 3:500|" in infos[0]
+    assert infos[0].partition("%")[2] == infos[1].partition("%")[2]
+    restarts = tmp_path / "problems/own_solvers-ByValues/f024_d0005_i003/data_f24"
+    logged = (restarts / "bbobexp_f24_DIM5.rdat").read_text().splitlines()[1:]
+    assert [int(line.split()[0]) for line in logged] == [41, 121, 241, 401]
+
+
+@pytest.mark.parametrize("name", ["vd-cma", "fm-nes", "pycma", "pycma:vd"])
+def test_populations_double(name):
+    from fmnes.integrations._coco_solvers import factory_of
+
+    sizes = [len(factory_of(name)(np.zeros(20), SIGMA0, 1, restart).ask()) for restart in range(4)]
+    ratios = np.array(sizes[1:]) / sizes[:-1]
+    np.testing.assert_allclose(ratios, 2, atol=0.1)  # pycma rounds 4 + 3 log d after doubling
+
+
+def test_every_solver_starts_at_the_same_points():
+    a = Task("cr-fm-nes", "bbob", 1, 5, 1, 10.0)
+    seeds = {a._replace(**change).seeds(k) for k in (0, 1) for change in (
+        {}, {"suite": "bbob-largescale"}, {"function": 2}, {"dim": 10}, {"instance": 2}
+    )}  # fmt: skip
+    assert len(seeds) == 10
+    assert a._replace(solver="pycma", budget=20.0).seeds(1) == a.seeds(1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nope"], "solvers: expected one of cr-fm-nes, "),
+        (["sep-cma:paper"], "solvers: expected sep-cma, which has no variants, got 'paper'"),
+        (["cr-fm-nes:new"], "variant: expected 'safe' or 'paper', got 'new'"),
+        (["no_such_module:f"], "solvers: 'no_such_module:f' cannot be imported: "),
+        (["os:sep"], "solvers: expected a function os:sep, got '/'"),
+        (["os:getcwd"], r"solvers: os:getcwd(x0, sigma0, seed, restart) fails: "),
+        (["os.path:commonpath"], "solvers: os.path:commonpath(x0"),
+        (["builtins:slice"], "solvers: builtins:slice(x0"),
+        (["own_solvers:RandomSearch"], "got RandomSearch without tell"),
+        (["cr-fm-nes", "cr-fm-nes"], "solvers: expected each one once"),
+        (["cr-fm-nes", "--dims", "20", "21"], "dims: expected some of 20, 40, 80, 160, 320, 640"),
+        (["cr-fm-nes", "--functions", "25"], "functions: expected some of 1 to 24"),
+        (["cr-fm-nes", "--instances", "0-3"], "instances: expected some of 1 to 999"),
+        (["cr-fm-nes", "--budget", "0"], "budget: expected a number > 0, got 0.0"),
+        (["cr-fm-nes", "--workers", "0"], "workers: expected a number >= 1, got 0"),
+    ],
+)
+def test_wrong_arguments_are_named(own_solvers, tmp_path, words, message):
+    with pytest.raises(SystemExit) as stop:
+        main(["coco", "run", *words, "--out", str(tmp_path / "out")])
+    assert str(stop.value).startswith("fmnes coco: ")
+    assert message in str(stop.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_words_that_are_no_numbers(capsys):
+    with pytest.raises(SystemExit):
+        main(["coco", "run", "cr-fm-nes", "--dims", "2O"])
+    assert "argument --dims: expected 3 or 1-5, got '2O'" in capsys.readouterr().err
+
+
+def test_sources_that_are_none(tmp_path):
+    for words, message in (
+        ([str(tmp_path / "nothing")], "sources: expected a folder or an archive, got "),
+        ([str(tmp_path)], "sources: expected a folder of `fmnes coco run`, got "),
+    ):
+        with pytest.raises(SystemExit, match=message):
+            main(["coco", "report", *words])
+
+
+def test_another_budget_is_another_run(tmp_path):
+    one = {"suite": "bbob", "dims": [2], "functions": [1], "instances": [1]}
+    coco.run(["cr-fm-nes"], tmp_path, budget=50, **one)
+    with pytest.raises(ValueError, match=r"budget: expected 50\.0, with which .* got 60\.0"):
+        coco.run(["cr-fm-nes"], tmp_path, budget=60, **one)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("Faulty", "ArithmeticError: no such luck"), ("Idle", "stopped before it asked")],
+)
+def test_a_solver_that_fails_is_named_with_its_problem(own_solvers, tmp_path, kind, message):
+    one = {"suite": "bbob", "dims": [2], "functions": [1], "instances": [1]}
+    where = f"own_solvers:{kind} on bbob f1, instance 1, 2 variables: "
+    with pytest.raises(RuntimeError, match=f"{where}.*{message}"):
+        coco.run([f"own_solvers:{kind}"], tmp_path, **one)
+    assert not list(tmp_path.glob("problems/*/f*"))
+
+
+def test_a_missing_package_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match=r'cocoex is not installed: pip install "fmnes\[coco\]"'):
+        main(["coco", "run", "cr-fm-nes", "--out", str(tmp_path)])
