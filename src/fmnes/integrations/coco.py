@@ -259,6 +259,8 @@ def _run_command(options: argparse.Namespace) -> int:
         )
         if not options.no_page:
             print(report([options.out]))
+    except KeyboardInterrupt:
+        raise SystemExit("fmnes coco: interrupted; the same command goes on from here") from None
     except _EXPECTED as error:
         raise SystemExit(f"fmnes coco: {error}") from None
     return 0
