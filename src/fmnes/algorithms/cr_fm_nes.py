@@ -12,6 +12,7 @@ its covariance is made for; ``variant="paper"`` is the published method. The arg
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -175,8 +176,18 @@ def ask(params: Params, state: State, z: Array) -> Array:
     return vd.candidates(xp, of, state.mean, scale, z, mirrored=True)
 
 
-def tell(params: Params, state: State, z: Array, f: Array) -> State:
-    """The next state, from the draws of `ask` and the values of its candidates."""
+def tell(
+    params: Params,
+    state: State,
+    z: Array,
+    f: Array,
+    *,
+    natural_gradient: Callable[..., vd.Gradient] = vd.natural_gradient,
+) -> State:
+    """The next state, from the draws of `ask` and the values of its candidates.
+
+    Another ``natural_gradient`` than that of the model is for experiments with the method.
+    """
     xp = array_namespace(z)
     mean, sigma, D, v, p_sigma, p_c = state
     phase_params, lam = params.phase, params.popsize
@@ -210,7 +221,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     c_1 = params.c_1 * lam_F / lam
     sums = sums._replace(total=xp.zeros_like(sigma))  # the weights sum to 0, but for rounding
     sums = vd.add_sample(of, sums, c_1, *vd.unstretch(xp, of, p_c / D))
-    gradient = vd.natural_gradient(xp, of, sums)
+    gradient = natural_gradient(xp, of, sums)
     D_new, v_new = _move(xp, params, D, v, of.norm_v, gradient)
     D_new = D_new / xp.exp(  # det(D (I + v v^T) D) = 1: sigma alone carries the volume
         xp.mean(xp.log(D_new)) + xp.log1p(norm2(xp, v_new)) / (2 * params.dim)
