@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes import _random as random
 from fmnes._engine import Address, engine_for, pieces
+from fmnes._population import Population
 from fmnes._result import Result, Run, Status
 from fmnes._setup import Setup, set_up
 from fmnes._stopping import Budget, Limits, Stopping
@@ -171,6 +172,22 @@ class Optimizer:
         self._handed_out = time.monotonic()
         self._seconds += self._handed_out - begun
         return x
+
+    def population(self) -> Population | None:
+        """What `ask` gives, in a form of O(d) numbers that builds single candidates elsewhere.
+
+        None where candidates have to be built all at once, or where they live on a device.
+        """
+        if not self._algorithm.LINEAR or not isinstance(self.setup.mean, np.ndarray):
+            return None
+        setup, tally = self.setup, self._tally
+        stream = random.population_stream(self._run)
+        address = Address(setup.seed, stream, tally.generation)
+        self._asked = True
+        self._handed_out = time.monotonic()
+        return Population(
+            setup.method, setup.settings, self._popsize, self._state, address, setup.box
+        )
 
     def tell(self, x_or_f: Any, f: Any = None, /) -> None:
         """Take in the values of the candidates: ``tell(f)``, or ``tell(x, f)`` with ask's x.

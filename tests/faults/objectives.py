@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -180,6 +181,16 @@ def _load_slowly(log):
     except FileExistsError:
         time.sleep(0.5)
     return SlowToLoad(log)
+
+
+class Unpicklable:
+    """A callable that no pickle takes."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __call__(self, x):
+        return 0.0
 
 
 class CannotBeLoaded:

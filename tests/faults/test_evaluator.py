@@ -327,7 +327,7 @@ def test_a_worker_killed_once_costs_nothing_even_without_retries(pool, dim, log)
 @pytest.mark.parametrize("retries", [0, 2])
 @pytest.mark.parametrize("pool", PROCESSES)
 def test_a_candidate_that_always_kills_its_worker_fails_alone(pool, retries, log):
-    with Evaluator(pool, retries=retries, on_error="penalize") as evaluator:
+    with Evaluator(pool, retries=retries, on_error="penalize", chunksize=1) as evaluator:
         outcome = evaluator.evaluate(objectives.killed_always, (log,), X)
         assert_only_trouble_failed(outcome)
         assert evaluator.evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
@@ -339,7 +339,7 @@ def test_a_candidate_that_always_kills_its_worker_fails_alone(pool, retries, log
 
 @pytest.mark.parametrize("pool", [2, pytest.param(lambda: warm(process_pool()), id="factory")])
 def test_a_hang_is_ended(pool, log):
-    with Evaluator(pool, timeout=2.0, on_error="penalize") as evaluator:
+    with Evaluator(pool, timeout=2.0, on_error="penalize", chunksize=1) as evaluator:
         outcome = evaluator.evaluate(objectives.hangs, (log,), X)
     assert_only_trouble_failed(outcome)
     assert outcome.first_error == "TimeoutError: no value within 2 seconds"
@@ -347,7 +347,7 @@ def test_a_hang_is_ended(pool, log):
 
 
 def test_a_hang_is_tried_again(log):
-    with Evaluator(2, timeout=2.0, retries=1) as evaluator:
+    with Evaluator(2, timeout=2.0, retries=1, chunksize=1) as evaluator:
         outcome = evaluator.evaluate(objectives.hangs_once, (log,), X)
     assert outcome.values.tolist() == EXPECTED
     assert objectives.calls(log) == dict.fromkeys(INNOCENT, 1) | {3: 2}
@@ -407,7 +407,7 @@ def test_a_function_that_cannot_be_pickled_is_a_type_error(pool):
     with ProcessPoolExecutor(1) as instance:
         evaluator = Evaluator(instance if pool == "instance" else pool)
         with evaluator, pytest.raises(TypeError, match="fun: expected a function that can be pic"):
-            evaluator.evaluate(lambda x: 0.0, (), X)
+            evaluator.evaluate(objectives.Unpicklable(), (), X)
         with (
             evaluator,
             pytest.raises(TypeError, match="args: expected objects that can be pickled"),
@@ -561,13 +561,13 @@ def test_a_task_that_the_pool_itself_gives_up_is_tried_once_more():
 
         lost = False
 
-        def submit(self, function, task, candidate, x):
+        def submit(self, function, task, candidates, rows, seconds):
             future = Future()
-            if candidate == objectives.TROUBLE and not self.lost:
+            if objectives.TROUBLE in candidates and not self.lost:
                 self.lost = True
                 future.set_exception(OSError("worker lost"))
             else:
-                future.set_result(function(task, candidate, x))
+                future.set_result(function(task, candidates, rows, seconds))
             return future
 
     assert Evaluator(Forgetful()).evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
@@ -689,13 +689,24 @@ def test_a_script_without_main_part_is_told_what_it_lacks(program):
     assert 'under `if __name__ == "__main__":`' in err.splitlines()[-1]
 
 
-def test_a_function_that_exists_in_the_driver_only_is_a_type_error(program):
-    process = program("""
-        if __name__ == "__main__":
-            def fun(x):
-                return 0.0
-            Evaluator(2).evaluate(fun, (), x)
-    """)
+LOCAL_FUNCTION = """
+    import sys
+    if __name__ == "__main__":
+        def fun(x):
+            return x[0]
+        {first}
+        print(Evaluator(2).evaluate(fun, (), x).values.tolist())
+"""
+
+
+def test_a_function_that_exists_in_the_driver_only_is_sent_by_value(program):
+    pytest.importorskip("cloudpickle", reason="needs the extra fmnes[workers]")
+    out, err = program(LOCAL_FUNCTION.format(first="")).communicate()
+    assert (out.strip(), err) == (str(X[:, 0].tolist()), "")
+
+
+def test_without_cloudpickle_a_function_has_to_be_importable(program):
+    process = program(LOCAL_FUNCTION.format(first='sys.modules["cloudpickle"] = None'))
     _, err = process.communicate()
     assert process.returncode == 1
     assert "TypeError: fun: expected a function that worker processes can import" in err

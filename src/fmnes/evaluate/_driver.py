@@ -5,137 +5,139 @@ lost, say), but each is entered once.
 """
 
 import logging
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from fmnes.evaluate._guard import Task
+from fmnes.evaluate._cargo import Cargo, refusal
+from fmnes.evaluate._guard import Answer
 from fmnes.evaluate._outcome import EvaluationError, Failure, Ledger
+from fmnes.evaluate._pace import Pace
+from fmnes.evaluate._policies import Policies
+from fmnes.evaluate._slot import PoolBrokenError, Slot
 
 logger = logging.getLogger("fmnes")
 
-
-class PoolBrokenError(Exception):
-    """What ran in a slot is lost; the text says why."""
-
-
-class Slot(Protocol):
-    """A pool of workers, as the driver sees it. Handles are whatever the slot likes."""
-
-    @property
-    def width(self) -> int | None:
-        """How many candidates run at the same time; None where the pool does not say."""
-
-    @property
-    def rebuildable(self) -> bool:
-        """Whether `kill` may be called, after which the slot starts afresh by itself."""
-
-    def payload(self, task: Task) -> Any:
-        """The task in the form that `prepare` and `submit` take; TypeError if it cannot be sent."""
-
-    def prepare(self, payload: Any) -> Any | None:
-        """A handle to wait for before the first candidate, or None."""
-
-    def submit(self, payload: Any, candidate: int, x: Any) -> Any:
-        """Start a candidate; its handle. A broken pool shows in the result."""
-
-    def result(self, handle: Any) -> float | Failure | None:
-        """What a completed handle holds. PoolBrokenError where it was lost with the pool."""
-
-    def completed(self, handles: Sequence[Any], seconds: float | None) -> Sequence[Any]:
-        """Those completed, after waiting for the first of them or for so many seconds."""
-
-    def kill(self) -> None:
-        """End the workers at once."""
-
-    def close(self) -> None:
-        """End the workers when they are done."""
+_UNKNOWN_WIDTH = 16  # what is assumed where a pool does not say how many workers it has
 
 
 class _Flight(NamedTuple):
+    """A chunk of candidates on its way."""
+
     slot: Slot
-    candidate: int | None  # None: the slot is being prepared
+    candidates: Sequence[int]  # none: the slot is being prepared
     started: float
+    seconds: float  # after which it is overdue
+    ledger: Ledger  # of the evaluation that it belongs to
+
+    @property
+    def deadline(self) -> float:
+        return self.started + self.seconds
 
 
 class Driver:
-    """One evaluation of a population through slots.
+    """Evaluates populations through slots.
 
-    Who is to blame when a pool breaks? With one candidate in it: that one. With several nobody is
-    charged; all are started again, and should the pool break a second time, each of them alone,
-    so that the one that kills its worker is found and the others lose nothing but time.
+    Who is to blame when a worker dies, or when time runs out? With one candidate in flight: that
+    one. With several nobody is charged: each is tried by itself, so that the one that kills its
+    worker is found and the others lose nothing but time. (A pool whose workers all die together is
+    given a second chance as it is, before its candidates go one after the other.)
 
     A candidate whose worker was lost is tried at least once more even with ``retries=0``: workers
     die for reasons that have nothing to do with the objective. One that raises, returns no number
     or takes longer than ``timeout`` has ``retries + 1`` attempts.
     """
 
-    def __init__(
-        self,
-        slots: Sequence[Slot],
-        task: Task,
-        rows: Sequence[Any],
-        ledger: Ledger,
-        *,
-        timeout: float | None,
-        retries: int,
-    ) -> None:
-        self._slots = slots[: len(ledger.open)]
-        self._payload = slots[0].payload(task)
-        self._rows, self._ledger = rows, ledger
-        self._timeout, self._retries = timeout, retries
-        self._waiting = deque(ledger.open)
-        self._suspects: deque[int] = deque()  # each to be run with nothing else in its slot
-        self._attempts = [0] * len(rows)
+    def __init__(self, slots: Sequence[Slot], policies: Policies) -> None:
+        self._all_slots, self._policies = slots, policies
+        self._pace = Pace(policies.chunksize)
+        # Late flights of an earlier generation stay here: they still take up their workers.
         self._flights: dict[Any, _Flight] = {}
         self._busy: Counter[Slot] = Counter()  # flights of each slot
         self._reserved: set[Slot] = set()  # slots that a suspect has for itself
-        self._breaks = 0  # with more than one candidate in flight
 
-    def run(self) -> None:
-        """Evaluate everything; whatever ends this early leaves no worker of ours running."""
+    def run(self, cargo: Cargo, ledger: Ledger) -> None:
+        """Evaluate what the ledger has open; what ends this early leaves no worker of ours busy."""
+        self._cargo, self._ledger = cargo, ledger
+        self._slots = self._all_slots[: len(ledger.open)]
+        self._waiting = deque(ledger.open)
+        self._suspects: deque[int] = deque()  # each to be tried by itself
+        self._attempts: Counter[int] = Counter()
+        self._breaks = 0  # with more than one candidate in flight
+        popsize = len(ledger.values)
+        spare = popsize - math.ceil(self._policies.fraction * popsize)
         try:
-            while self._ledger.open:
+            while len(ledger.open) > spare:
                 for slot in self._slots:
                     self._fill(slot)
                 self._land(self._completed())
                 self._end_overdue()
         except BaseException:
-            for slot in self._slots:
+            for slot in self._all_slots:
                 self._ground(slot)
             raise
+        self._leave_behind()
+
+    def close(self) -> None:
+        """End the workers that are ours; whatever is late stays behind."""
+        self._flights.clear()
+        self._busy.clear()
+        self._reserved.clear()
+        for slot in self._all_slots:
+            slot.close()
 
     # === Take-off ===
 
     def _fill(self, slot: Slot) -> None:
         """Start as many candidates as the slot takes."""
         while self._has_room(slot):
-            candidate = None
-            handle = slot.prepare(self._payload)
+            candidates: Sequence[int] = ()
+            handle = slot.prepare(self._cargo)
             if handle is None:
-                if self._suspects:
-                    self._reserved.add(slot)
-                candidate = (self._suspects or self._waiting).popleft()
-                handle = slot.submit(self._payload, candidate, self._rows[candidate])
-            self._flights[handle] = _Flight(slot, candidate, time.monotonic())
+                candidates = self._next_chunk(slot)
+                handle = slot.submit(self._cargo, candidates, self._limit)
+            seconds = self._seconds_for(slot, candidates)
+            self._flights[handle] = _Flight(
+                slot, candidates, time.monotonic(), seconds, self._ledger
+            )
             self._busy[slot] += 1
 
     def _has_room(self, slot: Slot) -> bool:
-        busy = self._busy[slot]
-        if self._suspects:
-            return busy == 0
-        if not self._waiting or slot in self._reserved:
+        if not self._suspects and not self._waiting:
             return False
-        return slot.width is None or busy < slot.width
+        if self._suspects and not slot.isolates:
+            return self._busy[slot] == 0
+        width = slot.width
+        return slot not in self._reserved and (width is None or self._busy[slot] < width)
+
+    def _next_chunk(self, slot: Slot) -> Sequence[int]:
+        if self._suspects:
+            if not slot.isolates:
+                self._reserved.add(slot)
+            return [self._suspects.popleft()]
+        lanes = sum(slot.width or _UNKNOWN_WIDTH for slot in self._slots)
+        size = self._pace.size(len(self._waiting), lanes)
+        return [self._waiting.popleft() for _ in range(size)]
+
+    @property
+    def _limit(self) -> float:
+        """Seconds after which a chunk returns what it has."""
+        return min(self._pace.limit, self._policies.timeout or math.inf)
+
+    def _seconds_for(self, slot: Slot, candidates: Sequence[int]) -> float:
+        """How long a chunk may take if none of its candidates takes longer than ``timeout``."""
+        timeout = self._policies.timeout
+        if timeout is None or not candidates:
+            return math.inf
+        return slot.allowance + min(timeout * len(candidates), timeout + self._limit)
 
     # === Landing ===
 
     def _completed(self) -> Sequence[Any]:
-        seconds = None
-        if self._timeout is not None:
-            first = min(flight.started for flight in self._flights.values())
-            seconds = max(0.0, first + self._timeout - time.monotonic())
+        deadline = min(flight.deadline for flight in self._flights.values())
+        seconds = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
         return self._slots[0].completed(list(self._flights), seconds)
 
     def _land(self, handles: Sequence[Any]) -> None:
@@ -144,28 +146,32 @@ class Driver:
         for handle in handles:
             flight = self._flights[handle]
             try:
-                result = flight.slot.result(handle)
+                answer = flight.slot.result(handle)
             except PoolBrokenError as error:
                 broken[flight.slot] = str(error)
                 continue
             self._remove(handle)
-            self._enter(flight, result)
+            if flight.ledger is self._ledger:
+                self._enter(flight, answer)
+            if flight.slot.width is None:
+                self._restart_clocks(flight.slot)
         for slot, why in broken.items():
             self._mourn(slot, why)
 
-    def _enter(self, flight: _Flight, result: float | Failure | None) -> None:
-        if flight.candidate is None:
+    def _enter(self, flight: _Flight, answer: Answer | Failure) -> None:
+        if isinstance(answer, Failure):  # the pool itself gave this task up
+            self._blame(flight.candidates, answer)
+            return
+        if answer.refused is not None:
+            raise refusal(*answer.refused)
+        done = len(answer.results)
+        self._pace.note(done, answer.seconds, time.monotonic() - flight.started)
+        for candidate, result in zip(flight.candidates, answer.results, strict=False):
             if isinstance(result, Failure):
-                raise TypeError(
-                    "fun: expected a function that worker processes can import, but loading it "
-                    f"there raised {result.summary}\n\n{result.traceback}"
-                )
-        elif isinstance(result, Failure):
-            self._charge(flight.candidate, result, self._waiting)
-        elif result is not None:
-            self._ledger.succeed(flight.candidate, result)
-        if self._timeout is not None and flight.slot.width is None:
-            self._restart_clocks(flight.slot)
+                self._charge(candidate, result, self._waiting)
+            else:
+                self._ledger.succeed(candidate, result)
+        self._waiting.extendleft(reversed(flight.candidates[done:]))
 
     def _restart_clocks(self, slot: Slot) -> None:
         """Where a pool does not say how wide it is, a candidate may still wait in its queue.
@@ -182,60 +188,91 @@ class Driver:
     def _mourn(self, slot: Slot, why: str) -> None:
         """A pool broke, and what was in flight there is lost."""
         lost = self._ground(slot)
-        if not slot.rebuildable:
+        if not slot.replaceable:
             raise EvaluationError(
                 f"workers: it broke ({why}), and one that was passed in cannot be built anew; pass "
                 "a function that makes one, as in Evaluator(lambda: ProcessPoolExecutor(4))"
             )
         logger.warning("pool broke with candidates %s in it: %s", lost, why)
-        if len(lost) == 1:
-            self._charge(lost[0], Failure(why, lost=True), self._suspects)
-        elif lost:
+        if len(lost) > 1 and not slot.isolates:
             self._breaks += 1
-            (self._waiting if self._breaks == 1 else self._suspects).extend(lost)
+            if self._breaks == 1:
+                self._waiting.extend(lost)
+                return
+        self._blame(lost, Failure(why, lost=True))
 
     def _end_overdue(self) -> None:
         """Kill the workers that have been at one candidate for too long."""
-        if self._timeout is None:
+        now = time.monotonic()
+        overdue = [handle for handle, flight in self._flights.items() if flight.deadline <= now]
+        if not overdue:
             return
-        started_by = time.monotonic() - self._timeout
-        overdue = {
-            flight.candidate: flight.slot
-            for flight in self._flights.values()
-            if flight.candidate is not None and flight.started <= started_by
-        }
-        failure = Failure(f"TimeoutError: no value within {self._timeout:g} seconds")
-        for slot in set(overdue.values()):
-            blame_is_clear = slot.width is not None or self._busy[slot] == 1
-            lost = self._ground(slot)
-            logger.warning("timeout: workers killed with candidates %s in them", lost)
-            if not blame_is_clear:  # which one hangs, and which only waited in the pool's queue?
-                self._suspects.extend(lost)
+        failure = Failure(f"TimeoutError: no value within {self._policies.timeout:g} seconds")
+        for handle in overdue:
+            flight = self._flights.get(handle)
+            if flight is None:  # gone with another one of its pool
                 continue
-            for candidate in lost:
-                if candidate in overdue:
-                    self._charge(candidate, failure, self._waiting)
-                else:
-                    self._waiting.append(candidate)
+            slot, is_ours = flight.slot, flight.ledger is self._ledger
+            if slot.is_queued(handle):
+                self._flights[handle] = flight._replace(started=now)
+            elif slot.stop(handle):
+                logger.warning("timeout: worker killed with candidates %s", flight.candidates)
+                self._remove(handle)
+                if is_ours:
+                    self._blame(flight.candidates, failure)
+            elif slot.can_stop:
+                self._end_pool(slot, flight.candidates if is_ours else (), failure)
+            else:
+                raise EvaluationError(
+                    f"timeout: candidates {flight.candidates} hang, and workers of this kind "
+                    "cannot be ended; the program has to be"
+                )
+
+    def _end_pool(self, slot: Slot, overdue: Sequence[int], failure: Failure) -> None:
+        """One hangs, and all others in the pool are lost with it."""
+        queueing = slot.width is None and self._busy[slot] > 1
+        lost = self._ground(slot)
+        logger.warning("timeout: workers killed with candidates %s in them", lost)
+        if queueing:  # which one hangs, and which only waited in the pool's queue?
+            self._suspects.extend(lost)
+            return
+        self._waiting.extend(candidate for candidate in lost if candidate not in overdue)
+        self._blame(overdue, failure)
+
+    def _blame(self, candidates: Sequence[int], failure: Failure) -> None:
+        """One of these is to blame: charge it, or find out which."""
+        if len(candidates) == 1:
+            self._charge(candidates[0], failure, self._suspects)
+        else:
+            self._suspects.extend(candidates)
 
     def _charge(self, candidate: int, failure: Failure, again: deque[int]) -> None:
         """One attempt is used up; queue the candidate ``again`` or enter it as failed."""
         self._attempts[candidate] += 1
-        if self._attempts[candidate] <= max(self._retries, int(failure.lost)):
+        if self._attempts[candidate] <= max(self._policies.retries, int(failure.lost)):
             again.append(candidate)
         else:
             self._ledger.fail(candidate, failure, self._attempts[candidate])
+
+    def _leave_behind(self) -> None:
+        """The share that was asked for has come back: the late ones are failures."""
+        for handle, flight in list(self._flights.items()):
+            if flight.candidates and not flight.slot.leaves_stragglers:
+                flight.slot.stop(handle)
+                self._remove(handle)
+        late = Failure("TimeoutError: no value when the share `fraction` had come back")
+        for candidate in list(self._ledger.open):
+            self._ledger.fail(candidate, late, self._attempts[candidate] + 1)
 
     def _ground(self, slot: Slot) -> list[int]:
         """Give up everything in a slot, and kill its workers if they are ours."""
         handles = [handle for handle, flight in self._flights.items() if flight.slot is slot]
         flights = [self._remove(handle) for handle in handles]
-        for handle in handles:
-            if hasattr(handle, "cancel"):
-                handle.cancel()
-        if slot.rebuildable:
+        slot.drop(handles)
+        if slot.replaceable:
             slot.kill()
-        return [flight.candidate for flight in flights if flight.candidate is not None]
+        ours = [flight for flight in flights if flight.ledger is self._ledger]
+        return [candidate for flight in ours for candidate in flight.candidates]
 
     def _remove(self, handle: Any) -> _Flight:
         flight = self._flights.pop(handle)

@@ -1,19 +1,24 @@
 """`Evaluator`: where and how a population is evaluated, and what becomes of failures."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from fmnes._checks import to_host
-from fmnes.evaluate._driver import Driver, Slot
+from fmnes._population import Population
 from fmnes.evaluate._guard import Task, guarded_pair
 from fmnes.evaluate._outcome import Failure, Ledger, OnError, Outcome, Report
+from fmnes.evaluate._policies import Policies
 from fmnes.evaluate._values import to_value, to_values
 
+if TYPE_CHECKING:
+    from fmnes.evaluate._slot import Slot
+
 MapLike = Callable[..., Iterable[Any]]
+
+_LARGE = 2**20  # bytes of a population that workers should rather build by themselves
 
 
 class Evaluator:
@@ -24,13 +29,14 @@ class Evaluator:
     workers : None, int, object with ``submit``, or callable
         None evaluates in the calling thread. An int n keeps n processes: one that dies or hangs
         is replaced and costs one candidate. An object with ``submit`` (any
-        `concurrent.futures.Executor`, or whatever returns objects with ``done()`` and
-        ``result()``) is used and left open. A callable without arguments that makes such an object
-        is called when one is needed: after a breakdown, again.
+        `concurrent.futures.Executor`, a Dask ``Client``, a `RayExecutor`, an executor of submitit,
+        or whatever returns objects with ``done()`` and ``result()``) is used and left open. A
+        callable without arguments that makes such an object is called when one is needed: after a
+        breakdown, again. An executor that was passed in and breaks cannot be built anew.
     timeout : float, optional
         Seconds that one evaluation may take. Then its worker is killed, so ``workers`` has to be an
-        int or a callable; threads cannot be killed, only left behind. What a pool needs to start
-        its workers counts, too, but not with an int.
+        int, a callable, or of Dask or Ray; threads cannot be killed, only left behind. Workers of
+        other pools get 30 seconds more while they start.
     retries : int
         Further attempts after one that raised, returned no real number or ran out of time. A
         candidate whose worker died is tried a second time even with 0.
@@ -38,13 +44,20 @@ class Evaluator:
         What a candidate that failed in every attempt does: raise `EvaluationError` (TypeError if
         the last attempt returned no real number; without workers and retries, the exception of the
         objective itself), or get the value NaN.
+    fraction : float
+        Share of a population that has to come back; what is late then has failed (so ``on_error``
+        has to be "penalize"). Below 1 the answer depends on how quick each worker was.
+    chunksize : int, optional
+        Candidates that go to a worker at a time. By default as many as make some milliseconds of
+        work; a batch system that takes seconds to start a job wants more.
 
     Notes
     -----
     A candidate may be evaluated more than once, when a worker is lost; its value is used once.
     The objective gets a read-only row that is valid during the call. Worker processes import
-    what they run, so scripts keep their main part under ``if __name__ == "__main__":``; BLAS
-    uses one thread in each of them unless the environment says otherwise.
+    what they run, so scripts keep their main part under ``if __name__ == "__main__":``; with
+    cloudpickle installed (``fmnes[workers]``) they also take lambdas and closures. BLAS uses one
+    thread in each of our processes unless the environment says otherwise.
 
     Examples
     --------
@@ -63,18 +76,24 @@ class Evaluator:
         timeout: float | None = None,
         retries: int = 0,
         on_error: OnError = "raise",
+        fraction: float = 1.0,
+        chunksize: int | None = None,
     ) -> None:
-        _check_policies(timeout, retries, on_error)
-        self._timeout, self._retries, self._on_error = timeout, int(retries), on_error
+        self._policies = Policies(timeout, retries, on_error, fraction, chunksize).checked()
         self._slots = _slots(workers)
         self._map: MapLike = map
         # Nothing to decide means nothing to guard: what the objective raises goes straight up.
         self._plain = not self._slots and retries == 0 and on_error == "raise"
-        if timeout is not None and not (self._slots and self._slots[0].rebuildable):
-            raise ValueError(
-                "timeout: expected None, because only workers that can be killed and replaced can "
-                f"be timed: workers is {workers!r}, not an int or a function that makes a pool"
-            )
+        if timeout is not None:
+            _check_timed(self._slots, workers)
+        if self._slots:
+            from fmnes.evaluate._cargo import Packer
+            from fmnes.evaluate._driver import Driver
+
+            self._driver, self._packer = Driver(self._slots, self._policies), Packer()
+        elif fraction < 1 or chunksize is not None:
+            name, value = ("fraction", fraction) if fraction < 1 else ("chunksize", chunksize)
+            raise ValueError(f"{name}: expected workers to go with it, got {value!r} without")
 
     @classmethod
     def from_map(
@@ -82,8 +101,8 @@ class Evaluator:
     ) -> "Evaluator":
         """An Evaluator around a callable that is used as ``map(function, iterable)``.
 
-        A map cannot say which candidate hangs or killed its worker, so there is no timeout, and
-        what happens then is up to the map.
+        Without fault tolerance: a map cannot say which candidate hangs or killed its worker, so
+        there is no timeout, and what happens then (often an endless wait) is up to the map.
         """
         if not callable(map_like):
             raise TypeError(f"map_like: expected a callable, got {type(map_like).__name__}")
@@ -102,32 +121,39 @@ class Evaluator:
     ) -> Outcome:
         """The values ``fun(row, *args)`` of the rows of x, shape (n, d), of any array library.
 
+        x may also be what `Optimizer.population` returns, which large ones are sent as.
         ``known`` has the values of rows that need no evaluation, by their index; they are not
         reported. ``report(index, value, error)`` is called for each of the others as soon as it
         has its final value, in the order of completion; after a failure the value is NaN and the
         error its traceback, else None.
         """
-        x = read_only(x)
-        rows = [x[i, ...] for i in range(x.shape[0])]
+        x, popsize = read_only(x), x.shape[0]
         if self._plain and not known and report is None:
-            values = [to_value(fun(row, *args), i) for i, row in enumerate(rows)]
+            values = [to_value(fun(_row(x, i), *args), i) for i in range(popsize)]
             return Outcome(np.array(values, dtype=np.float64))
-        task, ledger = Task(fun, args), Ledger(len(rows), self._on_error, known or {}, report)
+        task, ledger = (
+            Task(fun, args),
+            Ledger(popsize, self._policies.on_error, known or {}, report),
+        )
         if self._plain:
             for i in list(ledger.open):
-                ledger.succeed(i, to_value(fun(rows[i], *args), i))
+                ledger.succeed(i, to_value(fun(_row(x, i), *args), i))
         elif self._slots and ledger.open:
-            Driver(
-                self._slots, task, rows, ledger, timeout=self._timeout, retries=self._retries
-            ).run()
+            from fmnes.evaluate._cargo import Cargo
+
+            self._driver.run(Cargo(task, x, self._packer), ledger)
         elif ledger.open:
-            self._evaluate_by_map(task, rows, ledger)
+            self._evaluate_by_map(task, x, ledger)
         return ledger.outcome()
+
+    def builds(self, nbytes: int) -> bool:
+        """Whether workers should build a population of so many bytes by themselves."""
+        return nbytes >= _LARGE and any(slot.builds for slot in self._slots[:1])
 
     def close(self) -> None:
         """End the processes and pools that this object made; a later `evaluate` makes new ones."""
-        for slot in self._slots:
-            slot.close()
+        if self._slots:
+            self._driver.close()
 
     def __enter__(self) -> Self:
         return self
@@ -135,12 +161,14 @@ class Evaluator:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _evaluate_by_map(self, task: Task, rows: Sequence[Any], ledger: Ledger) -> None:
+    def _evaluate_by_map(self, task: Task, x: Any, ledger: Ledger) -> None:
         """Wave after wave, each with the candidates that failed in the one before."""
         waiting = list(ledger.open)
-        for attempt in range(1, self._retries + 2):
+        for attempt in range(1, self._policies.retries + 2):
             failed = []
-            results = list(self._map(partial(guarded_pair, task), [(i, rows[i]) for i in waiting]))
+            results = list(
+                self._map(partial(guarded_pair, task), [(i, _row(x, i)) for i in waiting])
+            )
             if len(results) != len(waiting):
                 raise ValueError(
                     f"map_like: expected one result for each of {len(waiting)} candidates, "
@@ -149,7 +177,7 @@ class Evaluator:
             for candidate, result in zip(waiting, results, strict=True):
                 if not isinstance(result, Failure):
                     ledger.succeed(candidate, result)
-                elif attempt <= self._retries:
+                elif attempt <= self._policies.retries:
                     failed.append(candidate)
                 else:
                     ledger.fail(candidate, result, attempt)
@@ -161,6 +189,10 @@ def evaluate_vectorized(fun: Callable[..., Any], args: tuple[Any, ...], x: Any) 
     return Outcome(to_values(to_host(fun(read_only(x), *args)), x.shape[0]))
 
 
+def _row(x: Any, i: int) -> Any:
+    return x.row(i) if isinstance(x, Population) else x[i, ...]
+
+
 def read_only(x: Any) -> Any:
     """A view that cannot be written to, where the library of the array knows such a thing."""
     if not isinstance(x, np.ndarray) or not x.flags.writeable:
@@ -170,7 +202,7 @@ def read_only(x: Any) -> Any:
     return view
 
 
-def _slots(workers: Any) -> Sequence[Slot]:
+def _slots(workers: Any) -> "Sequence[Slot]":
     """What a `workers` argument means. Pools are imported here, so that `import fmnes` is quick."""
     if workers is None:
         return []
@@ -191,16 +223,9 @@ def _slots(workers: Any) -> Sequence[Slot]:
     return [Pool(make=workers) if is_factory else Pool(workers)]
 
 
-def _check_policies(timeout: float | None, retries: int, on_error: str) -> None:
-    if timeout is not None:
-        if isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.number)):
-            raise TypeError(f"timeout: expected seconds or None, got {type(timeout).__name__}")
-        if not (timeout > 0 and math.isfinite(timeout)):
-            raise ValueError(f"timeout: expected a positive number of seconds, got {timeout!r}")
-    if isinstance(retries, bool) or not isinstance(retries, (int, np.integer)):
-        raise TypeError(f"retries: expected an int, got {type(retries).__name__}: {retries!r}")
-    if retries < 0:
-        raise ValueError(f"retries: expected 0 or more, got {retries}")
-    if on_error not in get_args(OnError):
-        expected = " or ".join(map(repr, get_args(OnError)))
-        raise ValueError(f"on_error: expected {expected}, got {on_error!r}")
+def _check_timed(slots: "Sequence[Slot]", workers: Any) -> None:
+    if not any(slot.can_stop for slot in slots):
+        raise ValueError(
+            "timeout: expected None, because only workers that can be killed and replaced can be "
+            f"timed: workers is {workers!r}, not an int, a function that makes a pool, Dask or Ray"
+        )

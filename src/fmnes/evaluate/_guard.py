@@ -1,8 +1,8 @@
 """What surrounds the objective where it runs, in whatever process or thread that is."""
 
-import pickle
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,34 @@ class Task(NamedTuple):
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
+
+
+class Answer(NamedTuple):
+    """What a chunk of candidates came to: plain data, whatever happened."""
+
+    results: Sequence[float | Failure]  # of its first candidates; the others were not begun
+    seconds: float = 0.0  # that these took
+    missing: bool = False  # the worker does not hold what it would have needed
+    refused: tuple[str, Failure] | None = None  # what the worker cannot load, and why
+
+
+def evaluate_chunk(
+    task: Task, candidates: Sequence[int], row: Callable[[int], Any], seconds: float
+) -> Answer:
+    """Evaluate candidates until they are done, or until ``seconds`` are over; one at least.
+
+    So a chunk that takes longer than was expected of it comes back early, and what has a value is
+    safe. ``row(k)`` is the k-th of them.
+    """
+    begun = time.perf_counter()
+    results: list[float | Failure] = []
+    for k, candidate in enumerate(candidates):
+        x = attempt(row, k)
+        results.append(x if isinstance(x, Failure) else guarded(task, candidate, x))
+        elapsed = time.perf_counter() - begun
+        if elapsed >= seconds:
+            break
+    return Answer(results, elapsed)
 
 
 def guarded(task: Task, candidate: int, x: Any) -> float | Failure:
@@ -54,23 +82,3 @@ def failure_of(error: BaseException) -> Failure:
     """An exception as text; `traceback` survives even a ``__str__`` that raises."""
     summary = "".join(traceback.format_exception_only(error)).strip()
     return Failure(summary, "".join(traceback.format_exception(error)))
-
-
-def pickled(task: Task) -> bytes:
-    """The task as bytes that a worker process can load; TypeError where that cannot be."""
-    try:
-        return pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError(_not_picklable(task, error)) from error
-
-
-def _not_picklable(task: Task, error: BaseException) -> str:
-    try:
-        pickle.dumps(task.fun)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return (
-            "fun: expected a function that can be pickled, because worker processes have to load "
-            f"it, got {task.fun!r} ({error}); define it at the top level of a module, or install "
-            "loky, which ships functions by value: Evaluator(loky.get_reusable_executor)"
-        )
-    return f"args: expected objects that can be pickled for worker processes ({error})"

@@ -9,68 +9,67 @@ executor of two; 3 file descriptors a worker against 8.5; no threads.
 
 import atexit
 import contextlib
+import functools
 import multiprocessing
+import multiprocessing.forkserver
 import os
-import pickle
 import signal
 import weakref
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
-from fmnes.evaluate._driver import PoolBrokenError
-from fmnes.evaluate._guard import Task, attempt, guarded, pickled
-from fmnes.evaluate._outcome import EvaluationError, Failure
+from fmnes.evaluate._cargo import Cargo, Parcel, hold, ignore_interrupts, work
+from fmnes.evaluate._guard import Answer
+from fmnes.evaluate._outcome import EvaluationError
+from fmnes.evaluate._slot import PoolBrokenError
 
-# Never fork: the driver may hold threads (BLAS, JAX), and a forked copy of their locks hangs.
-_METHODS = multiprocessing.get_all_start_methods()
-_CONTEXT: Any = multiprocessing.get_context("forkserver" if "forkserver" in _METHODS else "spawn")
 _MOST_STARTS = 3  # in a row, without getting as far as loading the objective
 _PATIENCE = 2.0  # seconds that an idle worker may take to leave
 
 
 class Worker:
-    """A slot of the driver: a process that evaluates one candidate at a time.
+    """A slot of the driver: a process that evaluates one chunk at a time.
 
     The process starts when there is something to do, and anew after it died or was killed.
     """
 
     width = 1
-    rebuildable = True
+    isolates = replaceable = can_stop = builds = True
+    leaves_stragglers = False
+    allowance = 0.0
 
     def __init__(self) -> None:
         self._process: _Process | None = None
-        self._loaded: bytes | None = None
-        self._loading = False  # perhaps since an evaluation that ended before this worker was up
+        self._holds: dict[str, str] = {}  # kind of a parcel -> key
+        self._loading: Parcel | None = None
         self._starts = 0
 
-    def payload(self, task: Task) -> bytes:
-        """The objective is pickled once for all workers, and sent once to each."""
-        return pickled(task)
-
-    def prepare(self, payload: bytes) -> "_Process | None":
-        """See that the process runs and holds the objective; None once that is so."""
+    def prepare(self, cargo: Cargo) -> "_Process | None":
+        """See that the process runs and holds what it needs; None once that is so."""
         if self._process is not None and not self._process.is_alive():  # it died while idle
             self.kill()
         if self._process is None:
-            self._process, self._loaded, self._loading = self._start(), None, False
-        if self._loading:
-            return self._process
-        if self._loaded == payload:
-            return None
-        self._loaded, self._loading = payload, True
-        return self._process.send(payload)
+            self._process, self._holds = self._start(), {}
+        for parcel in cargo.parcels:
+            if self._holds.get(parcel.kind) != parcel.key:
+                self._loading = parcel
+                return self._process.send(parcel)
+        return None
 
-    def submit(self, payload: bytes, candidate: int, x: Any) -> "_Process":
-        """Start one candidate; the handle that stands for it is the process."""
+    def submit(self, cargo: Cargo, candidates: Sequence[int], seconds: float) -> "_Process":
+        """Start a chunk; the handle that stands for it is the process."""
         if self._process is None:
             raise RuntimeError("prepare() comes before submit()")
-        return self._process.send((candidate, x))
+        rows = cargo.rows(candidates, built_there=True)
+        return self._process.send((cargo.names, candidates, rows, seconds))
 
-    def result(self, handle: "_Process") -> float | Failure | None:
-        """A value, a failure, or None where the objective was loaded."""
+    def result(self, handle: "_Process") -> Answer:
+        """What a chunk came to, or an empty answer where a parcel was loaded."""
         answer = handle.receive()
-        self._loading = False
+        if self._loading is not None and answer.refused is None:
+            self._holds[self._loading.kind] = self._loading.key
+        self._loading = None
         self._starts = 0
         return answer
 
@@ -83,17 +82,29 @@ class Worker:
         owner.update((process.sentinel, process) for process in handles)
         return list(dict.fromkeys(owner[ready] for ready in wait(list(owner), seconds)))
 
+    def is_queued(self, handle: "_Process") -> bool:
+        """Nothing is: a chunk goes to a process that is free."""
+        return False
+
+    def stop(self, handle: "_Process") -> bool:
+        """End the process, which takes nothing else with it."""
+        self.kill()
+        return True
+
+    def drop(self, handles: Sequence["_Process"]) -> None:
+        """`kill` comes next."""
+
     def kill(self) -> None:
         """End the process at once, whatever it does; the next candidate starts another."""
         if self._process is not None:
             self._process.end(patience=0)
-        self._process = None
+        self._process = self._loading = None
 
     def close(self) -> None:
         """Let an idle process leave."""
         if self._process is not None:
             self._process.end(patience=_PATIENCE)
-        self._process = None
+        self._process = self._loading = None
 
     def _start(self) -> "_Process":
         if self._starts >= _MOST_STARTS:
@@ -110,9 +121,10 @@ class _Process:
     """A running process and our end of its pipe."""
 
     def __init__(self) -> None:
-        self.connection, theirs = _CONTEXT.Pipe()
+        context = _context()
+        self.connection, theirs = context.Pipe()
         # Not a daemon, because daemons may not have children and an objective may want some.
-        self._process = _CONTEXT.Process(target=serve, args=(theirs,), name="fmnes-worker")
+        self._process = context.Process(target=serve, args=(theirs,), name="fmnes-worker")
         with _one_thread_each():
             self._process.start()
         theirs.close()
@@ -127,10 +139,10 @@ class _Process:
             self.connection.send(message)
         return self
 
-    def receive(self) -> float | Failure | None:
+    def receive(self) -> Answer:
         with contextlib.suppress(EOFError, OSError):
             if self.connection.poll():
-                answer: float | Failure | None = self.connection.recv()
+                answer: Answer = self.connection.recv()
                 return answer
         raise PoolBrokenError(self._obituary())
 
@@ -154,19 +166,33 @@ class _Process:
 
 
 def serve(connection: Any) -> None:
-    """The life of a worker: load what is bytes, evaluate what is a candidate, until told to go."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver to deal with
+    """The life of a worker: hold what is a parcel, evaluate what is a chunk, until told to go."""
+    ignore_interrupts()
     if hasattr(os, "setsid"):
         os.setsid()  # so that killing a worker also kills the programs that the objective started
-    task: Any = None
     with contextlib.suppress(EOFError, OSError):  # the driver closed the pipe, or is gone
         while True:
             message = connection.recv()
-            if isinstance(message, bytes):
-                task = attempt(pickle.loads, message)
-                connection.send(task if isinstance(task, Failure) else None)
+            if isinstance(message, Parcel):
+                connection.send(hold(message) or Answer(()))
             else:
-                connection.send(guarded(task, *message))
+                connection.send(work(*message))
+
+
+@functools.cache
+def _context() -> Any:
+    """How processes are started.
+
+    Never by fork: the driver may hold threads (BLAS, JAX), and a forked copy of their locks hangs.
+    A fork server that has loaded us brings up a worker in 10 milliseconds, where spawning takes
+    some hundreds; but one that somebody else has started has not, and its BLAS has its threads.
+    """
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        server: Any = multiprocessing.forkserver._forkserver
+        if server._forkserver_pid is None:
+            server.set_forkserver_preload([*server._preload_modules, __name__])
+            return multiprocessing.get_context("forkserver")
+    return multiprocessing.get_context("spawn")
 
 
 _THREAD_LIMITS = (

@@ -1,0 +1,66 @@
+"""A population in O(d) numbers, from which any worker builds the candidates that it evaluates."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+import fmnes
+from fmnes import kernels
+from fmnes._bounds import Box
+from fmnes._engine import Address, engine_for
+from fmnes.algorithms import METHODS
+from fmnes.algorithms._shared import Array
+
+
+class Population:
+    """One generation of a linear-time method: its state, and the address of its draws.
+
+    Every candidate has the bits that `Optimizer.ask` gives it. Therefore what loads a pickled
+    population has to be the same version of fmnes, on the same kernels.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        settings: Any,
+        popsize: int,
+        state: Any,
+        address: Address,
+        box: Box | None,
+    ) -> None:
+        if hasattr(settings, "store_draws"):  # each candidate is built once, and by itself
+            settings = dataclasses.replace(settings, store_draws=False)
+        self._recipe = method, settings, popsize, state, address, box
+        self._engine: Any = None
+        dim = state.mean.shape[0] if box is None else box.free.shape[0]
+        self.shape = popsize, int(dim)
+
+    def row(self, candidate: int) -> Array:
+        """One candidate, in the user's coordinates."""
+        method, settings, popsize, state, address, box = self._recipe
+        if self._engine is None:
+            algorithm = METHODS[method]
+            params = algorithm.params(state.mean.shape[0], popsize, settings)
+            engine = engine_for(algorithm, state.mean)
+            self._engine = engine(algorithm, params, state, address, tolx=0.0)
+        x = self._engine.ask(candidate, candidate + 1)
+        return (x if box is None else box.to_user(array_namespace(x), x))[0, ...]
+
+    def __getstate__(self) -> dict[str, Any]:
+        method, settings, popsize, state, address, box = self._recipe
+        state = type(state)(*(np.asarray(field) for field in state))
+        recipe = method, settings, popsize, state, address, box
+        return {"made_by": _maker(), "recipe": recipe, "shape": self.shape}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["made_by"] != _maker():
+            raise ImportError(
+                f"workers: expected {state['made_by']} as in the driver, got {_maker()}"
+            )
+        self._recipe, self.shape, self._engine = state["recipe"], state["shape"], None
+
+
+def _maker() -> str:
+    return f"fmnes {fmnes.__version__} with {kernels.in_use} kernels"

@@ -1,0 +1,94 @@
+"""Dask: a `distributed.Client`, or the executor that one makes."""
+
+import itertools
+import os
+import socket
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from distributed import WorkerPlugin
+
+from fmnes.evaluate._cargo import ignore_interrupts
+from fmnes.evaluate._engines import Elastic
+from fmnes.evaluate._outcome import EvaluationError, Failure
+
+_PATIENCE = 30  # seconds for a worker to come back
+
+
+class Dask(Elastic):
+    """A dead worker's chunks are done elsewhere by Dask itself, some four times in all.
+
+    Cancelling a chunk that runs does not end it: its worker has to be restarted, by its nanny.
+    """
+
+    def __init__(self, pool: Any) -> None:
+        super().__init__(pool)
+        self._client = getattr(pool, "_client", pool)
+        self._executor = self._client.get_executor(pure=False)
+        self._keys: dict[Future[Any], str] = {}
+        self._name, self._numbers = uuid.uuid4().hex, itertools.count()
+        self._client.register_plugin(_DeafToInterrupts())
+
+    def count(self) -> int:
+        """Threads of all workers."""
+        return sum(self._client.nthreads().values())
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """A Future of `concurrent.futures`."""
+        key = f"fmnes-{self._name}-{next(self._numbers)}"
+        handle: Future[Any] = self._executor.submit(function, *args, key=key)
+        self._keys[handle] = key
+        handle.add_done_callback(lambda done: self._keys.pop(done, None))
+        return handle
+
+    def share(self, data: bytes) -> Any:
+        """To one worker; the others get it from there."""
+        return self._client.scatter(data, hash=False)
+
+    def failure(self, error: Exception) -> Failure:
+        """Dask reports a killed worker only after several attempts of its own."""
+        tried = type(error).__name__ == "KilledWorker"
+        return super().failure(error)._replace(lost=not tried)
+
+    def is_queued(self, handle: Future[Any]) -> bool:
+        """Not with any worker."""
+        return self._worker_of(handle) is None
+
+    def stop(self, handle: Future[Any]) -> bool:
+        """Restart the worker, and only that one."""
+        worker = self._worker_of(handle)
+        handle.cancel()
+        if worker is not None:
+            try:
+                told = self._client.restart_workers([worker], _PATIENCE, raise_for_error=False)
+            except ValueError as error:  # it has no nanny
+                raise EvaluationError(f"timeout: expected workers with a nanny; {error}") from error
+            if told.get(worker) not in ("OK", "removed"):
+                raise EvaluationError(f"timeout: the Dask worker {worker} hangs and was not ended")
+        return True
+
+    def kill(self) -> None:
+        """With the cluster, if the client made it."""
+        self._client.close()
+
+    close = kill
+
+    def _worker_of(self, handle: Future[Any]) -> str | None:
+        key = self._keys.get(handle)
+        running: dict[str, list[str]] = self._client.processing()
+        return next((worker for worker, keys in running.items() if key in keys), None)
+
+
+class _DeafToInterrupts(WorkerPlugin):  # type: ignore[misc]
+    """Ctrl-C reaches the workers of a LocalCluster, too, and it would not survive that."""
+
+    name = "fmnes-deaf-to-interrupts"
+
+    def __init__(self) -> None:
+        self._driver = socket.gethostname(), os.getpid()
+
+    def setup(self, worker: Any) -> None:
+        if self._driver != (socket.gethostname(), os.getpid()):
+            ignore_interrupts()
