@@ -165,22 +165,24 @@ class Evaluator:
         """Wave after wave, each with the candidates that failed in the one before."""
         waiting = list(ledger.open)
         for attempt in range(1, self._policies.retries + 2):
-            failed = []
-            results = list(
-                self._map(partial(guarded_pair, task), [(i, _row(x, i)) for i in waiting])
-            )
-            if len(results) != len(waiting):
-                raise ValueError(
-                    f"map_like: expected one result for each of {len(waiting)} candidates, "
-                    f"got {len(results)}"
-                )
-            for candidate, result in zip(waiting, results, strict=True):
+            failed: list[int] = []
+            results = self._map(partial(guarded_pair, task), [(i, _row(x, i)) for i in waiting])
+            came = 0
+            for came, result in enumerate(results, start=1):  # each as it comes, where the map is lazy
+                if came > len(waiting):
+                    break
+                candidate = waiting[came - 1]
                 if not isinstance(result, Failure):
                     ledger.succeed(candidate, result)
                 elif attempt <= self._policies.retries:
                     failed.append(candidate)
                 else:
                     ledger.fail(candidate, result, attempt)
+            if came != len(waiting):
+                raise ValueError(
+                    f"map_like: expected one result for each of {len(waiting)} candidates, "
+                    f"got {came}"
+                )
             waiting = failed
 
 
