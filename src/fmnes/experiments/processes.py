@@ -8,9 +8,11 @@ how many. So the processes of an experiment are told to leave it alone, and to u
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import connection
 
 import numpy as np
 
@@ -23,7 +25,7 @@ def pool(workers: int) -> Iterator[Executor]:
     before = dict(os.environ)
     os.environ.update(_pinned())  # processes inherit it when they start, and they start when needed
     executor = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_settle
     )
     others = set(multiprocessing.active_children())
     try:
@@ -55,5 +57,14 @@ def _pinned() -> dict[str, str]:
     return variables
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us
+def _settle() -> None:
+    """Leave Ctrl-C to the process that started us, and end with it, even if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
