@@ -138,3 +138,28 @@ def test_two_threads_pay_where_there_is_work():
     stored = microseconds()
     for dim in (100_000, 1_000_000):
         assert stored["fmnes", dim] / stored["fmnes, 2 threads", dim] >= 1.4
+
+
+@pytest.fixture(scope="module")
+def older_h():
+    spec = importlib.util.spec_from_file_location("older_h", BENCHMARKS / "older_h.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_the_older_h_is_that_of_its_trials(older_h):
+    rows = older_h.read()
+    assert [row[:4] for row in rows] == [trial[:4] for trial in older_h.trials()]
+    assert (older_h.RESULTS / "older_h.md").read_text() == older_h.table(rows)
+
+
+def test_the_older_h_has_no_effect_that_is_seen(older_h):
+    rows = older_h.read()
+    for dim in older_h.SEEDS:
+        for function in older_h.PROBLEMS:
+            right, older = (older_h.evaluations(rows, function, dim, H) for H in older_h.METHODS)
+            assert len(right) == len(older) == (0 if "1e6" in function else older_h.SEEDS[dim])
+            if right:
+                log, half = older_h.ratio(right, older)
+                assert abs(log) < half, (function, dim)

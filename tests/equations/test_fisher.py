@@ -205,3 +205,21 @@ def test_where_v_is_spread_the_older_H_changes_nothing(length):
     ours, right = older_h.natural_gradient(np, of, sums), vd.natural_gradient(np, of, sums)
     for a, b in zip(ours, right, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.max(np.abs(b)))
+
+
+def test_the_older_H_stays_positive():
+    """At least 0.29 of the right one; least where one coordinate holds all of v, |v| = 1.5."""
+    least = {}
+    for share in np.linspace(0.26, 1, 75):
+        for length in np.geomspace(1e-3, 1e6, 181):
+            v = length * np.sqrt([share, *np.full(4, (1 - share) / 4)])
+            of = vd.direction(np, v)
+            _, alpha_vd = older_h.constants(np, of)
+            vv_most = np.max(of.vbar**2)
+            right = max(2 - 4 * vv_most, 1 / of.r)
+            older = right - 2 * alpha_vd * (1 - alpha_vd) * vv_most
+            least[older / right] = share, length
+    assert 0.29 < min(least) < 0.3
+    share, length = least[min(least)]
+    assert share == 1
+    assert 1.4 < length < 1.7
