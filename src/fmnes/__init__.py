@@ -16,6 +16,7 @@ from fmnes._result import Result as Result
 from fmnes._result import Run as Run
 from fmnes._result import Status as Status
 from fmnes._stopping import Stopping as Stopping
+from fmnes._store import Checkpoint as Checkpoint
 from fmnes.algorithms import METHODS as METHODS
 from fmnes.algorithms.cma_es import CMAES as CMAES
 from fmnes.algorithms.cr_fm_nes import CRFMNES as CRFMNES

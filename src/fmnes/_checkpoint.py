@@ -1,23 +1,32 @@
 """A search on disk: a JSON header and arrays in one npz file, without pickle.
 
 Loading such a file runs no code from it: only the classes listed here are rebuilt, and arrays
-with ``allow_pickle=False``. A file is written whole under another name and then renamed, so a
-crash while saving leaves the old one as it was.
+with ``allow_pickle=False``, once their sizes and a checksum over all of them are known to be right.
+A file is written whole under another name and then renamed, so a crash while saving leaves the old
+one as it was.
 """
 
+import contextlib
 import dataclasses
+import errno
+import hashlib
 import importlib
 import json
+import logging
+import math
 import os
+import shutil
 import tempfile
+import tokenize
 import zipfile
 from collections.abc import Collection
 from typing import IO, Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj
 from numpy.typing import NDArray
 
+from fmnes import __version__
 from fmnes import _checks as checks
 from fmnes._bounds import Box
 from fmnes._engine import Generation
@@ -29,8 +38,11 @@ from fmnes._tally import Tally
 from fmnes.algorithms import METHODS
 from fmnes.algorithms._shared import Shape
 
-FORMAT = 2
-_HEADER = "header"
+logger = logging.getLogger("fmnes")
+
+FORMAT = 3
+_HEADER, _CHECKSUM = "header", "checksum"
+_VERSIONS = {"fmnes": __version__, "numpy": np.__version__}
 _RECORDS: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (Box, Budget, Generation, Limits, Result, Run, Setup, Shape, Stopping)
@@ -42,61 +54,163 @@ _NAMES = {cls: name for name, cls in _RECORDS.items()}
 _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 
 
-def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
-    """Write a dict of records, lists, dicts, numbers and arrays to ``path``, all or nothing."""
+class DamagedError(ValueError):
+    """A file that is not, or no longer, what was written."""
+
+
+# === The file ===
+
+
+def write(
+    path: str | os.PathLike[str], content: dict[str, Any], previous: str | None = None
+) -> None:
+    """Write a dict of records, lists, dicts, numbers and arrays to ``path``, all or nothing.
+
+    What was there before is kept under the name ``previous``.
+    """
     arrays: dict[str, Any] = {}
-    header = json.dumps({"format": FORMAT, "content": _encode(content, arrays)})
-    arrays[_HEADER] = np.frombuffer(header.encode(), np.uint8)
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path), suffix=".tmp")
+    header = {"format": FORMAT, **_VERSIONS, "content": _encode(content, arrays)}
+    arrays[_HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    arrays[_CHECKSUM] = _checksum(arrays)
+    folder, name = os.path.split(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f"{name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
             np.savez(file, **arrays)  # numbers only, see _encode: nothing to pickle
             file.flush()
             os.fsync(file.fileno())
+        if previous is not None:
+            _keep(path, previous)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+    sync_folder(path)
 
 
-# What zip files, arrays, JSON and records raise where a bit is wrong.
+def _keep(path: str | os.PathLike[str], previous: str) -> None:
+    """The file at ``path`` under another name too, so that one of the two is there at any time."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(previous)
+    try:
+        os.link(path, previous)
+    except FileNotFoundError:  # somebody removed it
+        return
+    except OSError:  # a file system without hard links
+        shutil.copyfile(path, previous)
+
+
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """Have the disk keep the names in the folder of ``path``."""
+    if os.name != "posix":
+        return
+    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # file systems that cannot do it for folders say this
+            raise
+    finally:
+        os.close(folder)
+
+
+# What zip files, arrays and JSON raise where a bit is wrong.
 _DAMAGE = (
     zipfile.BadZipFile,
     AttributeError,
     EOFError,
     LookupError,
-    MemoryError,
+    NotImplementedError,
     OSError,
     OverflowError,
     RuntimeError,
+    SyntaxError,
     TypeError,
     ValueError,
+    tokenize.TokenError,
 )
 
 
-def read(path: str | os.PathLike[str], names: Collection[str]) -> dict[str, Any]:
-    """The dict with these names that `write` wrote; ValueError for any other or damaged file."""
+def read(
+    path: str | os.PathLike[str], names: Collection[str], argument: str = "path"
+) -> dict[str, Any]:
+    """The dict with these names that `write` wrote; DamagedError, or ValueError for another file.
+
+    ``argument`` is what the user calls the path.
+    """
+    expected = f"{argument}: expected a file saved by fmnes, got {os.fspath(path)}"
     with open(path, "rb") as file:  # what cannot be opened is an OSError, as everywhere
         try:
-            content = _read(file)
-            if set(content) != set(names):
-                raise ValueError(f"it holds {', '.join(content)}, not {', '.join(names)}")
+            arrays = _arrays(file)
+            header = json.loads(arrays[_HEADER].tobytes())
+            format_, content = header["format"], header["content"]
+            whole = format_ != FORMAT or _is_whole(arrays)
         except _DAMAGE as error:
-            raise ValueError(
-                f"path: expected a file saved by fmnes, got {path} ({error})"
-            ) from error
-    return content
+            raise DamagedError(f"{expected} ({error})") from error
+    if format_ != FORMAT:
+        raise ValueError(f"{expected} (its format is {format_}, not {FORMAT})")
+    if not whole:
+        raise DamagedError(f"{expected} (its checksum is wrong)")
+    try:
+        decoded: dict[str, Any] = _decode(content, arrays)
+        if set(decoded) != set(names):
+            raise ValueError(f"it holds {', '.join(decoded)}, not {', '.join(names)}")
+    except _DAMAGE as error:
+        raise ValueError(f"{expected} ({error})") from error
+    written = {name: header.get(name) for name in _VERSIONS}
+    if written != _VERSIONS:
+        logger.warning(
+            "%s was written with %s, this is %s: it goes on, but may not give the same bits",
+            *(path, written, _VERSIONS),
+        )
+    return decoded
 
 
-def _read(file: IO[bytes]) -> dict[str, Any]:
-    with np.load(file, allow_pickle=False) as saved:
-        arrays = {name: saved[name] for name in saved.files}  # all now: npz reads lazily
-    header = json.loads(arrays.pop(_HEADER).tobytes())
-    if header["format"] != FORMAT:
-        raise ValueError(f"its format is {header['format']}, not {FORMAT}")
-    content: dict[str, Any] = _decode(header["content"], arrays)
-    return content
+def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
+    """All arrays of an npz file, now (np.load reads lazily, and allocates what a file claims)."""
+    size = os.fstat(file.fileno()).st_size
+    arrays = {}
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > size:
+            raise ValueError(f"its arrays claim more than the {size} bytes of the file")
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError("its arrays are compressed")
+        for member in members:
+            with archive.open(member) as stream:
+                _check_size(stream, member.file_size)
+            with archive.open(member) as stream:
+                array = np.lib.format.read_array(stream, allow_pickle=False)
+            arrays[member.filename.removesuffix(".npy")] = array
+    return arrays
+
+
+def _check_size(stream: IO[bytes], size: int) -> None:
+    """Compare what the header of an array claims with the bytes that there are."""
+    version = np.lib.format.read_magic(stream)
+    if version != (1, 0):
+        raise ValueError(f"an array has the format {version}, not (1, 0)")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    claimed = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or stream.tell() + claimed != size:
+        raise ValueError(f"an array claims {claimed} bytes, and {size - stream.tell()} are there")
+
+
+def _checksum(arrays: dict[str, NDArray[Any]]) -> NDArray[np.uint8]:
+    """SHA-256 over names, types, shapes and bytes of arrays."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.descr} {arrays[name].shape}".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return np.frombuffer(digest.digest(), np.uint8)
+
+
+def _is_whole(arrays: dict[str, NDArray[Any]]) -> bool:
+    return np.array_equal(arrays.pop(_CHECKSUM), _checksum(arrays))
+
+
+# === Its content ===
 
 
 def _encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -170,3 +284,26 @@ def _in_library(library: str, array: NDArray[Any]) -> Any:
             f"this search was saved with {library} arrays; install {library} to load it"
         ) from None
     return module.asarray(array)
+
+
+def check_search(saved: dict[str, Any]) -> None:
+    """Refuse, by name, arrays of a search that do not fit together: a file may hold anything."""
+    setup, method = saved["setup"], METHODS[saved["setup"].method]
+    mean = setup.mean
+    params = method.params(mean.shape[0], saved["popsize"], setup.settings)
+    one = array_namespace(mean).ones_like(mean)
+    state = method.init(params, mean, one[0], setup.shape, one)
+    fields = [
+        (f"state.{name}", getattr(saved["state"], name), like)
+        for name, like in state._asdict().items()
+    ]
+    fields += [(name, saved[name], mean) for name in ("initial", "best") if saved[name] is not None]
+    for name, value, like in fields:
+        expected, got = _layout(like), _layout(value)
+        if expected != got:
+            raise ValueError(f"{name}: expected {expected}, got {got}")
+
+
+def _layout(value: Any) -> str:
+    """Shape and dtype in words; NumPy's own numbers are saved as Python's."""
+    return f"shape {tuple(np.shape(value))}, dtype {getattr(value, 'dtype', np.dtype(float))}"

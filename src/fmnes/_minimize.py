@@ -1,7 +1,8 @@
 """minimize(): check, loop, return a Result."""
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ from fmnes._progress import Progress
 from fmnes._restarts import BIPOP, IPOP, read_restarts
 from fmnes._result import Result, Status
 from fmnes._search import Search
+from fmnes._signals import Interrupts
 from fmnes._stopping import Stopping
+from fmnes._store import Checkpoint
 from fmnes.evaluate import Evaluator, Outcome, evaluate_vectorized, read_only
+from fmnes.evaluate._outcome import Report
 
 
 def minimize(
@@ -37,7 +41,7 @@ def minimize(
     rng: "int | np.random.Generator | None" = None,
     callback: Callable[[Result], Any] | None = None,
     progress: bool = False,
-    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     resume: str = "auto",
 ) -> Result:
     """Minimise a function of many variables from its values alone.
@@ -84,8 +88,9 @@ def minimize(
         ``callback(intermediate_result)`` after each generation; StopIteration ends the search.
     progress : bool
         Show a progress bar on standard error.
-    checkpoint : path, optional
-        Save the search there now and then and at its end, and go on from there next time.
+    checkpoint : path or Checkpoint, optional
+        Keep the search there, every value as it arrives, and go on from there next time: to the
+        same bits, whenever and however the process was ended.
     resume : {"auto", "must", "never"}
         Go on from ``checkpoint`` if it is there; insist on it; or start anew.
 
@@ -119,17 +124,19 @@ def minimize(
         timeout=timeout,
         stopping=stopping,
     )
-    search = Search.open(first, read_restarts(restarts), checkpoint, resume, rng is not None)
-    bar = Progress(progress, maxfevals)
-    try:
-        with _Evaluation(fun, args, vectorized, workers) as evaluate:
-            status = _loop(search, evaluate, callback, bar)
-    except KeyboardInterrupt:  # a second one, from here on, propagates
-        status = Status.INTERRUPTED
-    finally:
-        bar.close()
+    schedule, evaluation = read_restarts(restarts), _Evaluation(fun, args, vectorized, workers)
+    with (
+        Search.open(first, schedule, checkpoint, resume, rng is not None) as search,
+        contextlib.closing(Progress(progress, maxfevals)) as bar,
+        Interrupts() as interrupts,
+    ):
+        try:
+            with evaluation as evaluate:
+                status = _loop(search, search.journaled(evaluate), callback, bar, interrupts)
+        except KeyboardInterrupt:  # a second one, from here on, propagates
+            status = Status.INTERRUPTED
         search.save()
-    return search.result(status)
+        return search.result(interrupts.answer(status))
 
 
 def _loop(
@@ -137,6 +144,7 @@ def _loop(
     evaluate: Callable[[Any], Outcome],
     callback: Callable[[Result], Any] | None,
     bar: Progress,
+    interrupts: Interrupts,
 ) -> Status:
     """Run after run of the schedule: ask, evaluate, tell, until there is nothing left to do."""
     while True:
@@ -149,7 +157,9 @@ def _loop(
                     out, x = x, read_only(x)
             else:
                 opt.ask(out=out)
+            interrupts.allow()
             outcome = evaluate(x)
+            interrupts.defer()
             opt.tell(outcome.values)
             search.note(outcome.first_error)
             bar.update(opt, opt.popsize)
@@ -178,13 +188,15 @@ class _Evaluation:
         self._own = not isinstance(workers, Evaluator)
         self._evaluator = Evaluator(workers) if self._own else workers
 
-    def __enter__(self) -> Callable[[Any], Outcome]:
+    def __enter__(self) -> Callable[..., Outcome]:
         return self._evaluate
 
-    def _evaluate(self, x: Any) -> Outcome:
+    def _evaluate(
+        self, x: Any, known: Mapping[int, float] | None = None, report: Report | None = None
+    ) -> Outcome:
         if self._vectorized:
             return evaluate_vectorized(self._fun, self._args, x)
-        return self._evaluator.evaluate(self._fun, self._args, x)
+        return self._evaluator.evaluate(self._fun, self._args, x, known, report)
 
     def __exit__(self, *exc_info: object) -> None:
         if self._own:

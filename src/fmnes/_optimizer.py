@@ -314,7 +314,9 @@ class Optimizer:
         """A search that `save` wrote. The file holds no code: loading it is safe."""
         from fmnes import _checkpoint
 
-        return cls.from_saved(_checkpoint.read(path, _SAVED))
+        saved = _checkpoint.read(path, _SAVED)
+        _checkpoint.check_search(saved)
+        return cls.from_saved(saved)
 
     def to_saved(self) -> dict[str, Any]:
         """What a file holds of a search; the draws of a pending population are made again."""
@@ -331,8 +333,11 @@ class Optimizer:
         }
 
     @classmethod
-    def from_saved(cls, saved: dict[str, Any]) -> "Optimizer":
-        """The inverse of `to_saved`."""
+    def from_saved(cls, saved: dict[str, Any], stopping: Stopping | None = None) -> "Optimizer":
+        """The inverse of `to_saved`; with other tolerances, if any are given."""
+        if stopping is not None and stopping != saved["setup"].stopping:
+            saved["setup"] = saved["setup"]._replace(stopping=stopping)
+            saved["tally"].forget_convergence()
         opt = cls.__new__(cls)
         opt.__setstate__(saved)
         return opt
@@ -363,6 +368,16 @@ class Optimizer:
     def nit(self) -> int:
         """Generations told so far."""
         return self._tally.generation
+
+    @property
+    def run(self) -> int:
+        """The number of this run in its restart schedule."""
+        return self._run
+
+    @property
+    def tally(self) -> Tally:
+        """What this run remembers beside the state of its method."""
+        return self._tally
 
     @property
     def _params(self) -> Any:

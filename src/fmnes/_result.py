@@ -69,6 +69,10 @@ class Status(StrEnum):
     UNBOUNDED = "unbounded", "The objective returned -inf: it is unbounded below."
     CALLBACK = "callback", "The callback raised StopIteration."
     INTERRUPTED = "interrupted", "Interrupted from the keyboard; this is the best so far."
+    TERMINATED = (
+        "terminated",
+        "The process was asked to end (SIGTERM); this is the best so far.",
+    )
 
 
 @dataclass(frozen=True)

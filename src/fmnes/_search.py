@@ -3,95 +3,145 @@
 import logging
 import os
 import time
-import warnings
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
 from fmnes import _checks as checks
 from fmnes._history import History
+from fmnes._journal import Place
 from fmnes._optimizer import Optimizer
 from fmnes._restarts import BIPOP, IPOP
-from fmnes._result import Result, Status
+from fmnes._result import Result, Run, Status
 from fmnes._setup import Setup
 from fmnes._stopping import Budget
+from fmnes._store import Checkpoint, Store
+from fmnes.evaluate import Outcome
 
 logger = logging.getLogger("fmnes")
 
-_SAVE_EVERY = 10.0  # seconds
-_SAVED = ("current", "finished", "first_error", "schedule")
+_SAVED = ("current", "elapsed", "finished", "first_error", "schedule")
 # After these a further run would be pointless, or unwanted.
 _FINAL = (
     Status.FTARGET,
     Status.UNBOUNDED,
     Status.TIMEOUT,
     Status.CALLBACK,
-    Status.INTERRUPTED,
 )
 
 
 class Search:
-    """The runs that have ended, the one that goes on, and what is left of the budget."""
+    """The runs that have ended, the one that goes on, and what is left of the budget.
 
-    def __init__(
-        self, first: Optimizer, schedule: IPOP | BIPOP, path: str | os.PathLike[str] | None
-    ) -> None:
+    A context, that lets go of the checkpoint's files at its end.
+    """
+
+    def __init__(self, first: Optimizer, schedule: IPOP | BIPOP, store: Store | None) -> None:
         self.current = first
-        self._schedule, self._path = schedule, path
+        self._schedule, self._store = schedule, store
         self._budget = first.budget
         self._finished: list[Result] = []
         self._first_error: str | None = None
-        self._started = self._saved = time.monotonic()
+        self._started = time.monotonic()
 
     @classmethod
     def open(
         cls,
         first: Optimizer,
         schedule: IPOP | BIPOP,
-        path: str | os.PathLike[str] | None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None,
         resume: str,
         seeded: bool,
     ) -> "Search":
-        """A new search, or the one saved at ``path`` if it is of the same problem."""
-        search = cls(first, schedule, path)
-        if path is None:
+        """A new search, or the one saved at ``checkpoint`` if it is of the same problem."""
+        if checkpoint is None:
             if resume == "must":
                 raise ValueError("checkpoint: expected a path with resume='must', got None")
-            return search
-        folder = os.path.dirname(os.path.abspath(path))
-        if not os.path.isdir(folder):  # now, and not after hours of evaluations
-            raise FileNotFoundError(f"checkpoint: expected a folder that exists, got {folder}")
-        if resume == "never" or not os.path.exists(path):
+            return cls(first, schedule, None)
+        if not isinstance(checkpoint, Checkpoint):
+            checkpoint = Checkpoint(checkpoint)
+        search = cls(first, schedule, Store(checkpoint))
+        try:
+            search._resume_or_begin(checkpoint, resume, seeded)
+        except BaseException:
+            search.close()
+            raise
+        return search
+
+    def _resume_or_begin(self, checkpoint: Checkpoint, resume: str, seeded: bool) -> None:
+        store = self._store
+        if store is None:
+            return
+        store.open()
+        saved = None if resume == "never" else store.load(_SAVED)
+        if saved is None:
             if resume == "must":
-                raise FileNotFoundError(f"checkpoint: expected a saved search at {path}, got none")
-            return search
+                raise FileNotFoundError(
+                    f"checkpoint: expected a saved search at {checkpoint.path}, got none"
+                )
+            self.save()  # what is not asked for again, such as the seed, is kept from the start
+            return
         from fmnes import _checkpoint  # here: it would double the time of import
 
-        saved = _checkpoint.read(path, _SAVED)
-        current = Optimizer.from_saved(saved["current"])
-        _check_same(first, current, saved, schedule, seeded)
-        search._finished, search._first_error = saved["finished"], saved["first_error"]
-        search.current = current
-        search.current.budget = search._left(None)
-        return search
+        _check_same(self.current, saved, self._schedule, seeded)
+        _checkpoint.check_search(saved["current"])
+        self.current = Optimizer.from_saved(saved["current"], self.current.setup.stopping)
+        self._finished, self._first_error = saved["finished"], saved["first_error"]
+        self._started -= saved["elapsed"]
+        start = self._schedule.next(self._runs, self.current.setup.seed) if self._runs else None
+        cap = None if start is None else start.maxfevals
+        self.current.budget = self._left(cap, self.current.tally.started)
+        store.resume(self._address)
+
+    @property
+    def _address(self) -> tuple[int, int]:
+        return self.current.run, self.current.nit
+
+    @property
+    def _runs(self) -> list[Run]:
+        return [result.restarts[0] for result in self._finished]
+
+    # === Each generation ===
+
+    def journaled(self, evaluate: Callable[..., Outcome]) -> Callable[[Any], Outcome]:
+        """The same, with every value entered in the journal; as it is where there is none."""
+        return evaluate if self._store is None else partial(self._evaluate, self._store, evaluate)
+
+    def _evaluate(self, store: Store, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
+        opt = self.current
+        place = Place(*self._address, opt.popsize, *opt.tally.landmarks)
+        if store.strays(place):
+            self.save()
+        entry = store.begin(place)
+        if not entry.complete:
+            outcome = evaluate(x, entry.known.copy(), partial(store.report, entry))
+            store.complete(entry, outcome.values)
+        return entry.outcome()
 
     def note(self, first_error: str | None) -> None:
         """After each generation: keep the first error, save now and then."""
-        self._first_error = self._first_error or first_error
-        if self._path is not None and time.monotonic() - self._saved >= _SAVE_EVERY:
-            self.save()
+        if first_error is not None and self._first_error is None:
+            self._first_error = first_error
+        if self._store is not None:
+            self._store.told()
+            if self._store.due():
+                self.save()
+
+    # === Run after run ===
 
     def next_run(self, status: Status) -> bool:
         """Begin the next run of the schedule; False if there is none, or no budget for it."""
         if status in _FINAL:
             return False
         ended = [*self._finished, self.current.end(status)]
-        runs = [result.restarts[0] for result in ended]
-        start = self._schedule.next(runs, self.current.setup.seed)
-        if start is None:
-            return False
         self._finished, previous = ended, self._finished
-        budget = self._left(start.maxfevals)
+        start = self._schedule.next(self._runs, self.current.setup.seed)
+        if start is None:
+            self._finished = previous
+            return False
+        budget = self._left(start.maxfevals, time.monotonic())
         if budget.maxfevals is not None and budget.maxfevals < start.popsize:
             self._finished = previous
             return False
@@ -108,15 +158,15 @@ class Search:
         )
         return True
 
-    def _left(self, cap: int | None) -> Budget:
-        """What is left of the budget for the current run, ``cap`` at most."""
+    def _left(self, cap: int | None, begun: float) -> Budget:
+        """What is left of the budget for a run that began then, ``cap`` evaluations at most."""
         maxfevals, timeout = self._budget.maxfevals, self._budget.timeout
         if maxfevals is not None:
             maxfevals -= sum(result.nfev for result in self._finished)
         if cap is not None:
             maxfevals = cap if maxfevals is None else min(cap, maxfevals)
         if timeout is not None:
-            timeout = max(timeout - (time.monotonic() - self._started), 0.0)
+            timeout = max(timeout - (begun - self._started), 0.0)
         return self._budget._replace(maxfevals=maxfevals, timeout=timeout)
 
     def result(self, status: Status) -> Result:
@@ -142,44 +192,56 @@ class Search:
             shape=best.shape,
         )
 
+    # === On disk ===
+
     def save(self) -> None:
-        """Write the checkpoint, where there is to be one.
-
-        A full disk is no reason to lose the search: the old file stays, and a warning says so.
-        """
-        if self._path is None:
+        """Write the checkpoint, where there is to be one."""
+        if self._store is None:
             return
-        from fmnes import _checkpoint
-
         content = {
             "current": self.current.to_saved(),
+            "elapsed": time.monotonic() - self._started,
             "finished": self._finished,
             "first_error": self._first_error,
             "schedule": repr(self._schedule),
         }
-        try:
-            _checkpoint.write(self._path, content)
-        except OSError as error:
-            warnings.warn(f"the checkpoint {self._path} was not written: {error}", stacklevel=4)
-        self._saved = time.monotonic()
+        self._store.save(content, self._address)
+
+    def close(self) -> None:
+        """Let go of the checkpoint's files; all that is known is in them."""
+        if self._store is not None:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+# What the fields of a Setup are called outside.
+_ARGUMENTS = {"mean": "x0", "deviations": "sigma0", "box": "bounds", "seed": "rng"}
 
 
 def _check_same(
-    asked: Optimizer, saved: Optimizer, content: dict[str, Any], schedule: Any, seeded: bool
+    asked: Optimizer, saved: dict[str, Any], schedule: IPOP | BIPOP, seeded: bool
 ) -> None:
     """Refuse to go on with the search of another problem."""
-    mine, theirs = asked.setup, saved.setup
+    mine, theirs = asked.setup, saved["current"]["setup"]
     differing = [
-        name
+        _ARGUMENTS.get(name, name)
         for name in Setup._fields
         if name != "stopping" and (seeded or name != "seed")
         if not _equal(getattr(mine, name), getattr(theirs, name))
     ]
-    first_popsize = content["finished"][0].restarts[0].popsize if content["finished"] else None
-    if asked.popsize != (first_popsize or saved.popsize):
-        differing.append("popsize")
-    if repr(schedule) != content["schedule"]:
-        differing.append("restarts")
+    if mine.mean.shape != theirs.mean.shape:
+        differing.insert(0, f"the number of variables ({theirs.mean.shape[0]} there)")
+    finished = saved["finished"]
+    popsize = finished[0].restarts[0].popsize if finished else saved["current"]["popsize"]
+    if asked.popsize != popsize:
+        differing.append(f"popsize ({popsize} there)")
+    if repr(schedule) != saved["schedule"]:
+        differing.append(f"restarts ({saved['schedule']} there)")
     if differing:
         raise ValueError(
             "checkpoint: expected a saved search of this problem, got one that differs in "
@@ -194,7 +256,8 @@ def _equal(a: Any, b: Any) -> bool:
         return all(_equal(getattr(a, n), getattr(b, n)) for n in a.__dataclass_fields__)
     if a is None or b is None or isinstance(a, str):
         return bool(a is b or a == b)
-    return np.array_equal(np.asarray(checks.to_host(a)), np.asarray(checks.to_host(b)))
+    here, there = (np.asarray(checks.to_host(value)) for value in (a, b))
+    return here.dtype == there.dtype and np.array_equal(here, there)
 
 
 def _joined(histories: list[History]) -> History:

@@ -79,6 +79,19 @@ class Tally:
             return [Status.FTARGET, *found, *limits[1:]]
         return found + limits
 
+    def forget_convergence(self) -> None:
+        """Leave it to the next generation to judge by tolerances that have changed."""
+        if self.last is not None:
+            self.last = Generation._make(self.last)._replace(shrunk=False)
+
+    @property
+    def landmarks(self) -> tuple[float, float]:
+        """Step size and largest |coordinate| of the mean: two courses differ in them."""
+        if self.last is None:
+            return self.sigma0, 0.0
+        now = Generation._make(self.last)
+        return now.sigma, now.mean_max
+
     def __getstate__(self) -> dict[str, Any]:
         elapsed = time.monotonic() - self.started  # a clock means nothing elsewhere
         return {**self.__dict__, "started": elapsed}

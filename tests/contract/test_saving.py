@@ -1,14 +1,18 @@
 """Pickles and files: a search goes on from either to the bit; a file runs no code."""
 
 import copy
+import io
 import json
 import pickle
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
 from contract.common import assert_same_bits, drive, ellipsoid, sphere, start
 
 import fmnes
+from fmnes import _checkpoint
 
 SETTINGS = [
     fmnes.CRFMNES(variant="paper"),
@@ -120,7 +124,7 @@ def test_a_file_holds_arrays_and_json_only(method, tmp_path):
         for name in file.files:
             assert not file[name].dtype.hasobject
         header = json.loads(file["header"].tobytes())
-    assert header["format"] == 2
+    assert header["format"] == 3
     assert list(tmp_path.iterdir()) == [path]  # nothing is left beside it
 
 
@@ -196,24 +200,91 @@ def test_other_files_are_refused(tmp_path):
         b"{",
         b"[]",
         b"{}",
-        b'{"format": 2}',
-        b'{"format": 2, "content": {"dict": {}}}',
-        b'{"format": 2, "content": {"record": "os.system", "fields": {}}}',
-        b'{"format": 2, "content": {"array": "x", "library": "os"}}',
-        b'{"format": 2, "content": {"array": "missing", "library": "numpy"}}',
+        b'{"format": 3}',
+        b'{"format": 3, "content": {"dict": {}}}',
+        b'{"format": 3, "content": {"record": "os.system", "fields": {}}}',
+        b'{"format": 3, "content": {"array": "x", "library": "os"}}',
+        b'{"format": 3, "content": {"array": "missing", "library": "numpy"}}',
     ],
 )
 def test_a_header_of_another_kind_is_refused(header, tmp_path):
     path = tmp_path / "other.npz"
-    np.savez(path, header=np.frombuffer(header, np.uint8), x=np.ones(3))
+    arrays = {"header": np.frombuffer(header, np.uint8), "x": np.ones(3)}
+    np.savez(path, **arrays, checksum=_checkpoint._checksum(arrays))
+    assert "checksum" not in refused(path)
+    np.savez(path, **arrays, checksum=_checkpoint._checksum({}))
     refused(path)
+
+
+@pytest.mark.parametrize("count", [10**12, 2**61, -1])
+def test_no_memory_is_taken_for_what_a_file_only_claims(count, saved, tmp_path):
+    """An array whose header claims more, or less, than there is."""
+    path = tmp_path / "claims.npz"
+    body = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        body, {"descr": "<f8", "fortran_order": False, "shape": (count,)}
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.npy", body.getvalue() + bytes(80))
+    tracemalloc.start()
+    try:
+        assert f"claims {8 * count} bytes, and 80 are there" in refused(path)
+        assert tracemalloc.get_traced_memory()[1] < 10**7
+    finally:
+        tracemalloc.stop()
+
+
+def test_compressed_arrays_are_refused(tmp_path):
+    """A few bytes of them may stand for more than there is memory."""
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, header=np.zeros(10**6, np.uint8))
+    assert "claim more than" in refused(path)
+    np.savez_compressed(path, header=np.frombuffer(b"{}", np.uint8))
+    assert "compressed" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("state.D", np.ones(4)),
+        ("state.v", np.ones(5, np.float32)),
+        ("state.mean", np.ones((5, 1))),
+        ("state.sigma", np.ones(1)),
+        ("best", np.ones(6)),
+        ("initial", np.ones(6)),
+    ],
+)
+def test_arrays_that_do_not_fit_are_named(field, wrong, tmp_path):
+    path = tmp_path / "search.npz"
+    content = drive(start("cr-fm-nes"), 3).to_saved()
+    record, _, name = field.rpartition(".")
+    if record:
+        content[record] = content[record]._replace(**{name: wrong})
+    else:
+        content[name] = wrong
+    _checkpoint.write(path, content)
+    with pytest.raises(ValueError, match=rf"^{field}: expected shape .*got shape"):
+        fmnes.Optimizer.load(path)
+
+
+def test_a_file_of_another_version_goes_on_with_a_note(tmp_path, monkeypatch, caplog):
+    path = tmp_path / "search.npz"
+    opt = drive(start("cr-fm-nes"), 3)
+    opt.save(path)
+    assert_same_bits(fmnes.Optimizer.load(path), opt)
+    assert caplog.records == []
+    monkeypatch.setitem(_checkpoint._VERSIONS, "numpy", "1.0")
+    assert_same_bits(fmnes.Optimizer.load(path), opt)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "may not give the same bits" in record.getMessage()
 
 
 def test_a_later_format_is_refused_by_its_number(tmp_path):
     path = tmp_path / "later.npz"
-    header = b'{"format": 3, "content": {"dict": {}}}'
+    header = b'{"format": 4, "content": {"dict": {}}}'
     np.savez(path, header=np.frombuffer(header, np.uint8))
-    assert "its format is 3, not 2" in refused(path)
+    assert "its format is 4, not 3" in refused(path)
 
 
 class Trap:
@@ -236,9 +307,9 @@ def test_no_code_of_a_file_runs(tmp_path):
 def test_a_file_of_minimize_is_told_apart(tmp_path):
     path = tmp_path / "run.npz"
     fmnes.minimize(sphere, [3.0] * 3, 2.0, maxiter=3, rng=1, checkpoint=path)
-    assert "it holds current, finished" in refused(path)
+    assert "it holds current, elapsed, finished" in refused(path)
     start("cr-fm-nes", 3).save(path)
-    with pytest.raises(ValueError, match=r"^path: expected a file saved by fmnes"):
+    with pytest.raises(ValueError, match=r"^checkpoint: expected a file saved by fmnes"):
         fmnes.minimize(sphere, [3.0] * 3, 2.0, maxiter=3, rng=1, checkpoint=path)
 
 

@@ -1,0 +1,422 @@
+"""A search goes on where it was: to the same bits, with no value computed again, or not at all."""
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from checkpoints.common import Counted, digest, names, search, sphere, stairs
+
+import fmnes
+from fmnes import _lock, _store
+from fmnes._tally import Tally
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.npz"
+
+
+# === The same bits ===
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+@pytest.mark.parametrize("restarts", [fmnes.IPOP(2), fmnes.BIPOP(2)], ids=repr)
+def test_it_ends_with_the_same_bits(path, restarts, vectorized):
+    options = {
+        "x0": [3.0] * 6,
+        "restarts": restarts,
+        "rng": 5,
+        "vectorized": vectorized,
+        "maxfevals": 12_000,
+    }
+    whole = search(stairs, **options)
+    assert len(whole.restarts) >= 3
+    ends = np.cumsum([run.nit for run in whole.restarts])
+    for stop_at in (10, *ends[:2], ends[1] + 1, ends[-1] - 1):
+        left = [stop_at]
+
+        def stop(intermediate_result, left=left):
+            left[0] -= 1
+            if left[0] == 0:
+                raise StopIteration
+
+        part = search(stairs, path, resume="never", callback=stop, **options)
+        assert part.nit == stop_at
+        resumed = search(stairs, path, resume="must", **options)
+        assert digest(resumed) == digest(whole)
+
+
+def test_every_method_resumes(method, path):
+    whole = search(sphere, method=method, maxiter=30)
+    with pytest.raises(RuntimeError, match="the end"):
+        search(Counted(end_at=100), path, method=method, maxiter=30)
+    assert digest(search(sphere, path, method=method, maxiter=30)) == digest(whole)
+
+
+@pytest.mark.parametrize("end", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("end_at", [1, 2, 8, 9, 37, 40, 41])  # of 8 in a generation
+def test_no_value_is_computed_twice(path, end_at, end):
+    whole = Counted()
+    expected = search(whole, maxiter=10)
+    first, rest = Counted(end_at=end_at, end=end), Counted()
+    if end is KeyboardInterrupt:
+        assert search(first, path, maxiter=10).status == "interrupted"
+    else:
+        with pytest.raises(RuntimeError, match="the end"):
+            search(first, path, maxiter=10)
+    resumed = search(rest, path, maxiter=10, resume="must")
+    assert digest(resumed) == digest(expected)
+    assert first.calls + rest.calls == whole.calls
+
+
+def test_a_generation_of_a_vectorized_objective_is_entered_at_once(path):
+    whole, first, rest = Counted(stairs), Counted(stairs, end_at=7), Counted(stairs)
+    expected = search(whole, vectorized=True, maxiter=20)
+    with pytest.raises(RuntimeError, match="the end"):
+        search(first, path, vectorized=True, maxiter=20)
+    assert digest(search(rest, path, vectorized=True, maxiter=20)) == digest(expected)
+    assert first.calls + rest.calls == whole.calls
+
+
+def test_serial_may_go_on_vectorized_and_back(path):
+    """What the journal knows of a generation is told, whatever is computed beside it."""
+
+    def both(x):
+        return (x**2).sum(axis=-1) if x.ndim == 2 else sphere(x)
+
+    expected = search(both, maxiter=20)
+    with pytest.raises(RuntimeError, match="the end"):
+        search(Counted(end_at=30), path, maxiter=20)
+    search(both, path, maxiter=10, vectorized=True)
+    resumed = search(both, path, maxiter=20)
+    np.testing.assert_allclose(resumed.x, expected.x, rtol=1e-9)
+
+
+def test_what_failed_is_not_forgotten(path):
+    """Counts and the first traceback, though the search ended within that generation."""
+
+    def fun(x):
+        if x[0] > 3.2:
+            raise ArithmeticError(f"no value at {x[0]!r}")
+        return sphere(x)
+
+    def options(end_at=None):
+        counted = Counted(fun, end_at, KeyboardInterrupt)
+        return {"fun": counted, "workers": fmnes.Evaluator(on_error="penalize"), "maxiter": 20}
+
+    whole = options()
+    expected = search(**whole)
+    assert expected.nfailed > 0
+    assert "ArithmeticError: no value at" in expected.first_error
+    for end_at in range(1, 12):
+        first, rest = options(end_at), options()
+        search(path=path, resume="never", **first)
+        assert digest(search(path=path, **rest)) == digest(expected)
+        assert first["fun"].calls + rest["fun"].calls == whole["fun"].calls
+
+
+def test_a_larger_budget_goes_on(path):
+    first = search(sphere, path, maxfevals=200)
+    again = search(sphere, path, maxfevals=200)
+    assert (first.nfev, first.status, again.nfev) == (200, "maxfevals", 200)
+    assert digest(search(sphere, path, maxfevals=400)) == digest(search(sphere, maxfevals=400))
+
+
+def test_tolerances_may_change(path):
+    rough = search(sphere, path, stopping=fmnes.Stopping(tolx=1e-3))
+    assert rough.status == "tolx"
+    fine = search(sphere, path, stopping=fmnes.Stopping(tolx=1e-6))
+    assert digest(fine) == digest(search(sphere, stopping=fmnes.Stopping(tolx=1e-6)))
+
+
+def test_time_that_was_spent_counts(path):
+    """timeout is for the whole search, over all its processes."""
+    calls = []
+
+    def slow(x):
+        calls.append(x)
+        time.sleep(0.01)
+        return sphere(x)
+
+    assert search(slow, path, timeout=0.3).status == "timeout"
+    spent = len(calls)
+    assert search(slow, path, timeout=0.3).status == "timeout"
+    assert len(calls) == spent
+    assert search(slow, path, timeout=0.6).nfev > spent
+
+
+def test_a_budget_that_ends_before_the_journal_does_not_lose_it(path):
+    with pytest.raises(RuntimeError, match="the end"):
+        search(Counted(end_at=75), path, maxiter=20)
+    short = search(Counted(), path, maxiter=3)
+    assert (short.nit, short.status) == (3, "maxiter")
+    rest = Counted()
+    assert digest(search(rest, path, maxiter=20)) == digest(search(sphere, maxiter=20))
+    assert len(rest.calls) == 20 * 8 - 74
+
+
+def test_a_seed_that_was_not_given_is_kept_from_the_start(path):
+    first, rest = Counted(end_at=3), Counted()
+    with pytest.raises(RuntimeError, match="the end"):
+        search(first, path, rng=None, maxiter=5)
+    search(rest, path, rng=None, maxiter=5)
+    assert len(rest.calls) == 5 * 8 - 2
+    with pytest.raises(ValueError, match="differs in rng"):
+        search(sphere, path, rng=3, maxiter=5)
+
+
+# === Other problems ===
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"x0": [3.0] * 6}, r"the number of variables \(5 there\)"),
+        ({"x0": [3.0] * 4 + [2.0]}, "x0"),
+        ({"x0": np.full(5, 3.0, np.float32)}, "x0"),
+        ({"method": "vd-cma"}, "method"),
+        ({"method": fmnes.CRFMNES(variant="paper")}, "settings"),
+        ({"method": fmnes.CRFMNES(D=[1, 1, 1, 1, 2])}, "settings"),
+        ({"bounds": [(-9, 9)] * 5}, "bounds"),
+        ({"popsize": 20}, r"popsize \(8 there\)"),
+        ({"rng": 2}, "rng"),
+        ({"sigma0": 1.5}, "sigma0"),
+        ({"restarts": 3}, "restarts"),
+    ],
+)
+def test_the_search_of_another_problem_is_refused(path, change, named):
+    options = {"x0": [3.0] * 5, "sigma0": 1.0, "rng": 1, "maxiter": 5, "checkpoint": path}
+    fmnes.minimize(sphere, **options)
+    before = {name: (path.parent / name).read_bytes() for name in names(path.parent)}
+    with pytest.raises(ValueError, match=f"checkpoint: expected .* differs in .*{named}"):
+        fmnes.minimize(sphere, **{**options, **change})
+    assert {name: (path.parent / name).read_bytes() for name in names(path.parent)} == before
+
+
+def test_resume_words(path):
+    with pytest.raises(ValueError, match="resume: expected one of 'auto', 'must', 'never'"):
+        search(sphere, resume="maybe")
+    with pytest.raises(FileNotFoundError, match="checkpoint: expected a saved search"):
+        search(sphere, path, resume="must")
+    with pytest.raises(ValueError, match="checkpoint: expected a path with resume='must'"):
+        search(sphere, resume="must")
+    assert names(path.parent) == []
+
+
+def test_never_starts_anew_and_leaves_nothing_of_the_old(path):
+    search(sphere, path, maxiter=9)
+    counted = Counted(end_at=3)
+    with pytest.raises(RuntimeError, match="the end"):
+        search(counted, path, sigma0=2.0, resume="never")
+    rest = Counted()
+    resumed = search(rest, path, sigma0=2.0, maxiter=5)
+    assert digest(resumed) == digest(search(sphere, sigma0=2.0, maxiter=5))
+    assert len(rest.calls) == 5 * 8 - 2
+
+
+def test_a_file_that_was_removed_starts_anew(path):
+    search(sphere, path, maxiter=9)
+    path.unlink()
+    counted = Counted()
+    assert search(counted, path, maxiter=5).nit == 5
+    assert len(counted.calls) == 5 * 8
+
+
+def test_a_missing_folder_is_named_before_any_evaluation(tmp_path):
+    counted = Counted()
+    with pytest.raises(FileNotFoundError, match="checkpoint: expected a folder that exists, got"):
+        search(counted, tmp_path / "none" / "run.npz")
+    assert counted.calls == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"path": 3}, TypeError, "checkpoint: expected a path, got 3"),
+        ({"every": -1.0}, ValueError, "every: expected seconds >= 0, got -1.0"),
+        ({"every": np.nan}, ValueError, "every: expected seconds >= 0, got nan"),
+        ({"fsync": "always"}, ValueError, "fsync: expected one of 'auto', .*, got 'always'"),
+        ({"on_error": "ask"}, ValueError, "on_error: expected one of 'warn', 'raise', got 'ask'"),
+    ],
+)
+def test_settings_are_checked(settings, error, message):
+    with pytest.raises(error, match=message):
+        fmnes.Checkpoint(**{"path": "run.npz", **settings})
+    if "path" in settings:
+        with pytest.raises(error, match=message):
+            search(sphere, settings["path"])
+
+
+# === One at a time ===
+
+HOLD = """
+import sys, fmnes
+def fun(x):
+    print("go", flush=True)
+    sys.stdin.read()
+    return float((x**2).sum())
+fmnes.minimize(fun, [3.0] * 5, 1.0, rng=1, checkpoint=sys.argv[1])
+"""
+
+
+def test_a_second_search_on_the_same_path_is_refused(path):
+    def nested(x):
+        with pytest.raises(RuntimeError, match=r"no search is using, got .*run.npz, used by this"):
+            search(sphere, path, maxiter=5)
+        return sphere(x)
+
+    search(nested, path, maxiter=1)
+    search(sphere, path, maxiter=2)  # it was given back
+    assert "run.npz.lock" not in names(path.parent)
+
+
+def test_a_second_process_is_refused_and_a_dead_one_does_not_block(path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline() == "go\n"
+        with pytest.raises(RuntimeError, match=f"used by process {process.pid} on "):
+            search(sphere, path, maxiter=5)
+    finally:
+        process.kill()
+        process.communicate()
+    assert "run.npz.lock" in names(path.parent)
+    assert digest(search(sphere, path, maxiter=5)) == digest(search(sphere, maxiter=5))
+    assert "run.npz.lock" not in names(path.parent)
+
+
+def test_a_lock_is_given_back_whatever_ends_the_search(path):
+    with pytest.raises(RuntimeError, match="the end"):
+        search(Counted(end_at=3), path)
+    with pytest.raises(ValueError, match="differs in popsize"):
+        search(sphere, path, popsize=20)
+    assert _lock._held == {}
+    search(sphere, path, maxiter=5)
+    assert "run.npz.lock" not in names(path.parent)
+
+
+def test_a_forked_worker_that_lives_on_does_not_hold_the_lock(path):
+    lock = _lock.Lock(f"{path}.lock")
+    lock.acquire()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writing)
+        os.read(reading, 1)  # until the parent is done
+        os._exit(0)
+    lock.release()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", HOLD, path], stdin=subprocess.DEVNULL, check=False, timeout=60
+        )
+        assert done.returncode == 0
+    finally:
+        os.close(writing)
+        os.waitpid(child, 0)
+
+
+# === Another course ===
+
+
+def test_values_of_another_course_are_not_told(path, monkeypatch, caplog):
+    """Where arithmetic differs, the journal's values belong to other candidates."""
+    with pytest.raises(RuntimeError, match="the end"):
+        search(Counted(end_at=60), path, maxiter=20)
+    true = Tally.landmarks.fget
+
+    def other(tally):
+        sigma, mean_max = true(tally)
+        return sigma, mean_max if tally.generation < 4 else np.nextafter(mean_max, 9)
+
+    monkeypatch.setattr(Tally, "landmarks", property(other))
+    rest = Counted()
+    resumed = search(rest, path, maxiter=20)
+    assert digest(resumed) == digest(search(sphere, maxiter=20))
+    assert len(rest.calls) == (20 - 4) * 8
+    (record,) = caplog.records
+    assert "holds values of other candidates than those of generation 4" in record.getMessage()
+
+
+# === How often ===
+
+
+class Clock:
+    """Time that passes only where it is told to."""
+
+    def __init__(self, monkeypatch, *, sync, evaluation):
+        self.now, self.syncs, self._evaluation, self._sync = 0.0, 0, evaluation, sync
+        monkeypatch.setattr(_store.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(os, "fsync", self.fsync)
+
+    def fsync(self, file):
+        self.now += self._sync
+        self.syncs += 1
+
+    def fun(self, x):
+        self.now += self._evaluation
+        return sphere(x)
+
+
+def syncs(monkeypatch, path, fsync, *, evaluation):
+    """Calls of fsync in 10 generations of 8, without those of checkpoints."""
+    clock = Clock(monkeypatch, sync=1 / 256, evaluation=evaluation)
+    counts = []
+    for maxiter in (5, 15):
+        clock.syncs = 0
+        checkpoint = fmnes.Checkpoint(path, every=1e6, fsync=fsync)
+        search(clock.fun, checkpoint, resume="never", maxiter=maxiter)
+        counts.append(clock.syncs)
+    return counts[1] - counts[0]
+
+
+@pytest.mark.parametrize("evaluation", [1e-6, 1.0])
+@pytest.mark.parametrize(
+    ("fsync", "number"), [("evaluation", 80), ("generation", 10), ("never", 0)]
+)
+def test_syncing_by_the_word(monkeypatch, path, fsync, number, evaluation):
+    assert syncs(monkeypatch, path, fsync, evaluation=evaluation) == number
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "number"),
+    [
+        (1e-6, 0),
+        (1 / 64, 120 // 13 - 40 // 13),  # thirteen of them are the first to take 50/256 seconds
+        (1 / 8, 40),  # every other one
+        (1.0, 80),
+    ],
+)
+def test_syncing_by_the_measured_cost(monkeypatch, path, evaluation, number):
+    assert syncs(monkeypatch, path, "auto", evaluation=evaluation) == number
+
+
+def test_checkpoints_come_every_so_often(monkeypatch, path):
+    """By seconds, and never for more than a twentieth of the time."""
+    saved = []
+    monkeypatch.setattr(_store.Store, "_write", lambda *_: saved.append(clock.now))
+    clock = Clock(monkeypatch, sync=0.0, evaluation=0.125)  # a second for each generation
+    search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=20)
+    assert saved == [0.0, 5.0, 10.0, 15.0, 20.0, 20.0]
+
+    def slow(*_):
+        clock.now += 0.5
+        saved.append(clock.now)
+
+    saved.clear()
+    clock.now = 0.0
+    monkeypatch.setattr(_store.Store, "_write", slow)
+    search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=25)
+    assert saved == [0.5, 11.0, 21.5, 26.5 + 0.5]
+
+
+def test_a_long_journal_is_cut(monkeypatch, path):
+    monkeypatch.setattr(_store, "_LARGEST_JOURNAL", 2000)
+    monkeypatch.setattr(_store, "_SHARE_OF_SAVING", 0)
+    search(sphere, fmnes.Checkpoint(path, every=1e6), maxiter=200)
+    sizes = [f.stat().st_size for f in path.parent.iterdir() if "journal" in f.name]
+    assert len(sizes) == 2
+    assert max(sizes) < 3000
