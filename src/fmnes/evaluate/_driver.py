@@ -70,8 +70,7 @@ class Driver:
         spare = popsize - math.ceil(self._policies.fraction * popsize)
         try:
             while len(ledger.open) > spare:
-                for slot in self._slots:
-                    self._fill(slot)
+                self._fill()
                 self._land(self._completed())
                 self._end_overdue()
         except BaseException:
@@ -90,26 +89,30 @@ class Driver:
 
     # === Take-off ===
 
-    def _fill(self, slot: Slot) -> None:
-        """Start as many candidates as the slot takes."""
-        while self._has_room(slot):
-            candidates: Sequence[int] = ()
-            handle = slot.prepare(self._cargo)
-            if handle is None:
-                candidates = self._next_chunk(slot)
-                handle = slot.submit(self._cargo, candidates, self._limit)
-            seconds = self._seconds_for(slot, candidates)
-            self._flights[handle] = _Flight(
-                slot, candidates, time.monotonic(), seconds, self._ledger
-            )
-            self._busy[slot] += 1
+    def _fill(self) -> None:
+        """Start as many candidates as the slots take, and only then let more wait behind them."""
+        for slot in self._slots:
+            while self._has_room(slot, slot.width):
+                self._start_chunk(slot)
+        for slot in self._slots if self._pace.is_quick else ():
+            while slot.lookahead and self._has_room(slot, (slot.width or 0) + slot.lookahead):
+                self._start_chunk(slot)
 
-    def _has_room(self, slot: Slot) -> bool:
+    def _start_chunk(self, slot: Slot) -> None:
+        candidates: Sequence[int] = ()
+        handle = slot.prepare(self._cargo)
+        if handle is None:
+            candidates = self._next_chunk(slot)
+            handle = slot.submit(self._cargo, candidates, self._limit)
+        seconds = self._seconds_for(slot, candidates)
+        self._flights[handle] = _Flight(slot, candidates, time.monotonic(), seconds, self._ledger)
+        self._busy[slot] += 1
+
+    def _has_room(self, slot: Slot, width: int | None) -> bool:
         if not self._suspects and not self._waiting:
             return False
         if self._suspects and not slot.isolates:
             return self._busy[slot] == 0
-        width = slot.width
         return slot not in self._reserved and (width is None or self._busy[slot] < width)
 
     def _next_chunk(self, slot: Slot) -> Sequence[int]:
@@ -153,7 +156,8 @@ class Driver:
             self._remove(handle)
             if flight.ledger is self._ledger:
                 self._enter(flight, answer)
-            if flight.slot.width is None:
+            width = flight.slot.width
+            if width is None or self._busy[flight.slot] >= width:  # something was waiting
                 self._restart_clocks(flight.slot)
         for slot, why in broken.items():
             self._mourn(slot, why)
@@ -174,9 +178,10 @@ class Driver:
         self._waiting.extendleft(reversed(flight.candidates[done:]))
 
     def _restart_clocks(self, slot: Slot) -> None:
-        """Where a pool does not say how wide it is, a candidate may still wait in its queue.
+        """The next one's time begins now.
 
-        Its time can be said to run only while nothing else comes to an end.
+        Where a pool does not say how wide it is, that may be any one: time can be said to run only
+        while nothing else comes to an end.
         """
         now = time.monotonic()
         for handle, flight in self._flights.items():
@@ -187,19 +192,23 @@ class Driver:
 
     def _mourn(self, slot: Slot, why: str) -> None:
         """A pool broke, and what was in flight there is lost."""
-        lost = self._ground(slot)
+        flights = self._ground(slot)
         if not slot.replaceable:
             raise EvaluationError(
                 f"workers: it broke ({why}), and one that was passed in cannot be built anew; pass "
                 "a function that makes one, as in Evaluator(lambda: ProcessPoolExecutor(4))"
             )
-        logger.warning("pool broke with candidates %s in it: %s", lost, why)
-        if len(lost) > 1 and not slot.isolates:
+        first, lost = _all_of(flights[:1]), _all_of(flights)
+        logger.warning("workers lost with candidates %s: %s", lost, why)
+        failure = Failure(why, lost=True)
+        if slot.isolates:  # what waited behind the first had not begun
+            self._waiting.extendleft(reversed(lost[len(first) :]))
+            self._blame(first, failure)
+        elif len(lost) > 1 and not self._breaks:
             self._breaks += 1
-            if self._breaks == 1:
-                self._waiting.extend(lost)
-                return
-        self._blame(lost, Failure(why, lost=True))
+            self._waiting.extend(lost)
+        else:
+            self._blame(lost, failure)
 
     def _end_overdue(self) -> None:
         """Kill the workers that have been at one candidate for too long."""
@@ -231,8 +240,8 @@ class Driver:
     def _end_pool(self, slot: Slot, overdue: Sequence[int], failure: Failure) -> None:
         """One hangs, and all others in the pool are lost with it."""
         queueing = slot.width is None and self._busy[slot] > 1
-        lost = self._ground(slot)
-        logger.warning("timeout: workers killed with candidates %s in them", lost)
+        lost = _all_of(self._ground(slot))
+        logger.warning("timeout: workers killed with candidates %s", lost)
         if queueing:  # which one hangs, and which only waited in the pool's queue?
             self._suspects.extend(lost)
             return
@@ -256,23 +265,21 @@ class Driver:
 
     def _leave_behind(self) -> None:
         """The share that was asked for has come back: the late ones are failures."""
-        for handle, flight in list(self._flights.items()):
+        for flight in list(self._flights.values()):
             if flight.candidates and not flight.slot.leaves_stragglers:
-                flight.slot.stop(handle)
-                self._remove(handle)
+                self._ground(flight.slot)
         late = Failure("TimeoutError: no value when the share `fraction` had come back")
         for candidate in list(self._ledger.open):
             self._ledger.fail(candidate, late, self._attempts[candidate] + 1)
 
-    def _ground(self, slot: Slot) -> list[int]:
+    def _ground(self, slot: Slot) -> list[_Flight]:
         """Give up everything in a slot, and kill its workers if they are ours."""
         handles = [handle for handle, flight in self._flights.items() if flight.slot is slot]
         flights = [self._remove(handle) for handle in handles]
         slot.drop(handles)
         if slot.replaceable:
             slot.kill()
-        ours = [flight for flight in flights if flight.ledger is self._ledger]
-        return [candidate for flight in ours for candidate in flight.candidates]
+        return [flight for flight in flights if flight.ledger is self._ledger]
 
     def _remove(self, handle: Any) -> _Flight:
         flight = self._flights.pop(handle)
@@ -280,3 +287,7 @@ class Driver:
         if not self._busy[flight.slot]:
             self._reserved.discard(flight.slot)
         return flight
+
+
+def _all_of(flights: Sequence[_Flight]) -> list[int]:
+    return [candidate for flight in flights for candidate in flight.candidates]

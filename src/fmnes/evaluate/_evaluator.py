@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MapLike = Callable[..., Iterable[Any]]
 
-_LARGE = 2**20  # bytes of a population that workers should rather build by themselves
+_LARGE = 2**18  # bytes of a population that workers should rather build by themselves
 
 
 class Evaluator:
@@ -168,7 +168,9 @@ class Evaluator:
             failed: list[int] = []
             results = self._map(partial(guarded_pair, task), [(i, _row(x, i)) for i in waiting])
             came = 0
-            for came, result in enumerate(results, start=1):  # each as it comes, where the map is lazy
+            for came, result in enumerate(
+                results, start=1
+            ):  # each as it comes, where the map is lazy
                 if came > len(waiting):
                     break
                 candidate = waiting[came - 1]

@@ -2,7 +2,7 @@
 
 import math
 
-_LEAST, _MOST = 0.005, 0.25  # seconds of work in a chunk
+_LEAST, _MOST = 0.01, 0.25  # seconds of work in a chunk
 _SHARE = 0.04  # of a chunk's time that a round trip may cost
 _MEMORY = 0.8  # weight of the past in the averages
 
@@ -28,6 +28,11 @@ class Pace:
     def limit(self) -> float:
         """After how long a chunk comes back even if it is not finished."""
         return math.inf if self._fixed else 2 * self.seconds
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a worker should have its next chunk before it is done with this one."""
+        return self._cost is not None and self._cost < _MOST / 10 and self._fixed is None
 
     def size(self, waiting: int, lanes: int) -> int:
         """How many of those waiting go next, where ``lanes`` work at the same time."""

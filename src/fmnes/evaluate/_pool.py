@@ -23,6 +23,7 @@ class Pool:
     """
 
     leaves_stragglers = True
+    lookahead = 0  # a pool's queue does not tell who waits behind whom
 
     def __init__(self, given: Any = None, *, make: Callable[[], Any] | None = None) -> None:
         self.replaceable = make is not None

@@ -20,6 +20,10 @@ class Slot(Protocol):
         """How many chunks run at the same time; None where the pool does not say."""
 
     @property
+    def lookahead(self) -> int:
+        """How many more may wait their turn, each behind one that is known."""
+
+    @property
     def isolates(self) -> bool:
         """Whether a worker that dies takes only its own chunk with it."""
 
