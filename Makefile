@@ -10,7 +10,7 @@ QUICK := -m "not slow and not arrays and not build"
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-agnostic test-arrays test-build test-sanitize \
+.PHONY: help demo paper test test-agnostic test-arrays test-build test-sanitize \
 	test-lowest test-neon test-slow native lint types format bench evidence docs clean
 .DEFAULT_GOAL := help
 
@@ -19,6 +19,10 @@ help:  ## this list
 
 demo: $(VENV)/.demo  ## minimise 1000 variables, compare the methods, draw demo.png
 	$(BIN)/python examples/demo.py
+
+paper: $(VENV)/.paper  ## the paper's experiments at d = 80, two trials each, and their page (3 minutes)
+	$(BIN)/fmnes paper run
+	$(BIN)/fmnes paper report
 
 test: $(VENV)/.dev  ## the tests, under 10 minutes on 2 cores
 	$(PYTEST) $(QUICK)
@@ -96,11 +100,16 @@ $(VENV)/.demo: pyproject.toml $(NATIVE)
 	@$(BIN)/python -c 'import fmnes; fmnes.show_config()'
 	@touch $@
 
+$(VENV)/.paper: pyproject.toml $(NATIVE)
+	$(call create_venv,$(VENV))
+	$(BIN)/python -m pip install -q -e '.[paper]'
+	@touch $@ $(VENV)/.demo
+
 $(VENV)/.dev: pyproject.toml $(NATIVE)
 	$(call create_venv,$(VENV))
 	$(BIN)/python -m pip install -q -e '.[dev]'
 	@$(BIN)/python -c 'import fmnes; fmnes.show_config()'
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.paper
 
 $(VENV)/.arrays: $(VENV)/.dev
 	$(BIN)/python -m pip install -q torch==2.13.0 'jax>=0.4.32'

@@ -322,11 +322,15 @@ def _eta_B(xp: Namespace, params: Params, lam_F: Array, phase: Array, norm_v: Ar
 
 
 def _plain_eta_B(xp: Namespace, params: Params, lam_F: Array) -> Array:
-    """The same whatever the phase and the length of v; by default as fitted in section III-C."""
+    """The same whatever the phase and the length of v."""
     if params.eta_B is not None:
         return xp.full_like(lam_F, params.eta_B)
-    d = params.dim
-    return xp.tanh((at_most(xp, 0.02 * lam_F, 3 * math.log(d)) + 5) / (0.23 * d + 25))
+    return fitted_eta_B(xp, params.dim, lam_F)
+
+
+def fitted_eta_B(xp: Namespace, dim: int, lam_F: Array) -> Array:
+    """The learning rate of v and D that the authors fitted (section III-C)."""
+    return xp.tanh((at_most(xp, 0.02 * lam_F, 3 * math.log(dim)) + 5) / (0.23 * dim + 25))
 
 
 # A step may take away at most this share of any D_j, or of |v|: VD-CMA's guard. On the paper's

@@ -229,8 +229,12 @@ def _eta_B(xp: Namespace, params: Params, phase: Array, lam_F: Array) -> Array:
     """The learning rate of the shape in each phase; lam_F feasible candidates."""
     if params.eta_B is not None:
         return xp.full_like(lam_F, params.eta_B)
-    d = params.dim
-    rate = d * xp.tanh(0.02 * lam_F) / (47 * d**2 + 6400)
+    return published_eta_B(xp, params.dim, phase, lam_F)
+
+
+def published_eta_B(xp: Namespace, dim: int, phase: Array, lam_F: Array) -> Array:
+    """The learning rate of the shape that the authors recommend, and FM-NES took over."""
+    rate = dim * xp.tanh(0.02 * lam_F) / (47 * dim**2 + 6400)
     settled = xp.where(phase == phases.STAGNATION, 168 * rate, 12 * rate)
     return xp.where(phase == phases.MOVEMENT, 180 * rate, settled)
 

@@ -31,13 +31,13 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = paper.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for action, help in (
+    for action, about in (
         (_list, "the experiments, and how much of each has been run"),
         (_run, "run what the results file lacks"),
         (_report, "write the page of figures, tables and verdicts"),
         (_verify, "run some rows again, and compare"),
     ):
-        parser = actions.add_parser(action.__name__.strip("_"), help=help)
+        parser = actions.add_parser(action.__name__.strip("_"), help=about)
         parser.set_defaults(run=action)
         parser.add_argument(
             "--results",
@@ -57,8 +57,8 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
     size = parser.add_mutually_exclusive_group()
     size.set_defaults(size="quick")
     for name, rule in SIZES.items():
-        help = (rule.__doc__ or "").partition("\n")[0]
-        size.add_argument(f"--{name}", dest="size", action="store_const", const=name, help=help)
+        about = (rule.__doc__ or "").partition("\n")[0]
+        size.add_argument(f"--{name}", dest="size", action="store_const", const=name, help=about)
     parser.add_argument("--dims", nargs="+", type=int, help="only these dimensions")
     parser.add_argument("--functions", nargs="+", help="only these functions")
     parser.add_argument("--methods", nargs="+", help="only these methods")

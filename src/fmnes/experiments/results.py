@@ -117,4 +117,4 @@ def _lock(file: io.BufferedRandom, path: str | os.PathLike[str]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise RuntimeError(f"{path}: expected a file of this run alone, another one writes to it")
+        raise RuntimeError(f"{path}: expected to write alone, another run writes too") from None

@@ -103,9 +103,7 @@ def verify(path: Path, count: int, workers: int, below: float, seed: int | None 
     Rows that measure time are left out: they cannot come out the same.
     """
     rows = [
-        row
-        for row in read(path).values()
-        if row.trial.experiment != "time" and row.seconds < below
+        row for row in read(path).values() if row.trial.experiment != "time" and row.seconds < below
     ]
     chosen = random.Random(seed).sample(rows, min(count, len(rows)))
     kept = {row.trial: row for row in chosen}

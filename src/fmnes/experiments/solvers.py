@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 import fmnes
 from fmnes import _random as random
 from fmnes._engine import Address, Engine
-from fmnes.algorithms import METHODS, Algorithm, Shape, sep_cma, vd_cma
+from fmnes.algorithms import METHODS, Algorithm, cr_fm_nes, sep_cma, vd_cma
+from fmnes.algorithms import _phases as phases
+from fmnes.algorithms._shared import Shape
 from fmnes.experiments import protocol
 from fmnes.problems import Problem
 
@@ -70,11 +72,9 @@ def _fixed(method: Any) -> Solve:
 
 def _without_phases(dim: int, popsize: int) -> fmnes.CRFMNES:
     """Rank weights and the step size's learning rate of the stagnation phase, always."""
-    return fmnes.CRFMNES(
-        variant="paper",
-        distance_weights=False,
-        eta_sigma=math.tanh((0.024 * popsize + 0.7 * dim + 20) / (dim + 12)),
-    )
+    params = phases.phase_params(dim, popsize, chi_n=1.0)
+    rate = phases.eta_sigma(np, params, np.asarray(phases.STAGNATION), np.asarray(float(popsize)))
+    return fmnes.CRFMNES(variant="paper", distance_weights=False, eta_sigma=float(rate))
 
 
 def _without_anything(dim: int, popsize: int) -> fmnes.CRFMNES:
@@ -84,8 +84,8 @@ def _without_anything(dim: int, popsize: int) -> fmnes.CRFMNES:
 
 def _scaled_eta_B(scale: float, dim: int, popsize: int) -> fmnes.CRFMNES:
     """A multiple of the fitted learning rate of v and D."""
-    fitted = math.tanh((min(0.02 * popsize, 3 * math.log(dim)) + 5) / (0.23 * dim + 25))
-    return fmnes.CRFMNES(variant="paper", eta_B=scale * fitted)
+    fitted = cr_fm_nes.fitted_eta_B(np, dim, np.asarray(float(popsize)))
+    return fmnes.CRFMNES(variant="paper", eta_B=scale * float(fitted))
 
 
 # === Our texts, with constants or parts of another's ===
@@ -175,10 +175,8 @@ class _Run:
         return Outcome(self.evaluations, self.best)
 
 
-def _authors(
-    problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals: int
-) -> Outcome:
-    """crfmnes 1.0.0, its Python loop over violations of a box switched off."""
+def _authors(problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals: int) -> Outcome:
+    """The package crfmnes 1.0.0, its Python loop over violations of a box switched off."""
     from crfmnes import CRFMNES
 
     run = _Run(problem, ftarget, maxfevals)
@@ -208,7 +206,7 @@ def _authors(
 def _pycma_strategy(
     kind: str, x0: NDArray[np.float64], sigma0: float, popsize: int, seed: int
 ) -> Any:
-    """pycma's VD-CMA or diagonal CMA-ES, which nothing ends but its caller."""
+    """Of pycma: VD-CMA or diagonal CMA-ES, which nothing ends but its caller."""
     import cma
     from cma.restricted_gaussian_sampler import GaussVDSampler
 
