@@ -3,10 +3,10 @@
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
 from fmnes._optimizer import Optimizer
@@ -131,8 +131,9 @@ def minimize(
         Interrupts() as interrupts,
     ):
         try:
-            with evaluation as evaluate:
-                status = _loop(search, search.journaled(evaluate), callback, bar, interrupts)
+            with evaluation:
+                evaluate = search.journaled(evaluation.evaluate)
+                status = _loop(search, evaluation.ask, evaluate, callback, bar, interrupts)
         except KeyboardInterrupt:  # a second one, from here on, propagates
             status = Status.INTERRUPTED
         search.save()
@@ -141,6 +142,7 @@ def minimize(
 
 def _loop(
     search: Search,
+    ask: Callable[[Optimizer], Any],
     evaluate: Callable[[Any], Outcome],
     callback: Callable[[Result], Any] | None,
     bar: Progress,
@@ -149,14 +151,8 @@ def _loop(
     """Run after run of the schedule: ask, evaluate, tell, until there is nothing left to do."""
     while True:
         opt = search.current
-        out = None
         while not (held := opt.stop()):
-            if out is None:
-                x = opt.ask()
-                if isinstance(x, np.ndarray):  # every generation of the run in the same memory
-                    out, x = x, read_only(x)
-            else:
-                opt.ask(out=out)
+            x = ask(opt)
             interrupts.allow()
             outcome = evaluate(x)
             interrupts.defer()
@@ -187,11 +183,25 @@ class _Evaluation:
         self._fun, self._args, self._vectorized = fun, args, vectorized
         self._own = not isinstance(workers, Evaluator)
         self._evaluator = Evaluator(workers) if self._own else workers
+        self._memory: NDArray[Any] | None = None
 
-    def __enter__(self) -> Callable[..., Outcome]:
-        return self._evaluate
+    def __enter__(self) -> Self:
+        return self
 
-    def _evaluate(
+    def ask(self, opt: Optimizer) -> Any:
+        """The candidates, or what workers build them from where that is less to send."""
+        if not self._vectorized and self._evaluator.builds(8 * opt.popsize * opt.dim):
+            population = opt.population()
+            if population is not None:
+                return population
+        if self._memory is None or self._memory.shape[0] != opt.popsize:
+            x = opt.ask()
+            self._memory = x if isinstance(x, np.ndarray) else None
+            return read_only(x)
+        opt.ask(out=self._memory)  # every generation in the same memory
+        return read_only(self._memory)
+
+    def evaluate(
         self, x: Any, known: Mapping[int, float] | None = None, report: Report | None = None
     ) -> Outcome:
         if self._vectorized:

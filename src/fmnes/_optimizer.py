@@ -355,6 +355,11 @@ class Optimizer:
         self._drive(params, saved["state"], generation, saved["initial"], saved["best"])
 
     @property
+    def dim(self) -> int:
+        """The number of variables that are searched."""
+        return int(self.setup.mean.shape[0])
+
+    @property
     def popsize(self) -> int:
         """Candidates per generation."""
         return self._popsize

@@ -48,6 +48,10 @@ class Population:
         x = self._engine.ask(candidate, candidate + 1)
         return (x if box is None else box.to_user(array_namespace(x), x))[0, ...]
 
+    def rows(self) -> Array:
+        """All of them."""
+        return np.stack([self.row(i) for i in range(self.shape[0])])
+
     def __getstate__(self) -> dict[str, Any]:
         method, settings, popsize, state, address, box = self._recipe
         state = type(state)(*(np.asarray(field) for field in state))

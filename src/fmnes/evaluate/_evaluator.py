@@ -127,17 +127,17 @@ class Evaluator:
         has its final value, in the order of completion; after a failure the value is NaN and the
         error its traceback, else None.
         """
+        if isinstance(x, Population) and not self._slots:
+            x = x.rows()
         x, popsize = read_only(x), x.shape[0]
         if self._plain and not known and report is None:
-            values = [to_value(fun(_row(x, i), *args), i) for i in range(popsize)]
+            values = [to_value(fun(x[i, ...], *args), i) for i in range(popsize)]
             return Outcome(np.array(values, dtype=np.float64))
-        task, ledger = (
-            Task(fun, args),
-            Ledger(popsize, self._policies.on_error, known or {}, report),
-        )
+        task = Task(fun, args)
+        ledger = Ledger(popsize, self._policies.on_error, known or {}, report)
         if self._plain:
             for i in list(ledger.open):
-                ledger.succeed(i, to_value(fun(_row(x, i), *args), i))
+                ledger.succeed(i, to_value(fun(x[i, ...], *args), i))
         elif self._slots and ledger.open:
             from fmnes.evaluate._cargo import Cargo
 
@@ -166,7 +166,7 @@ class Evaluator:
         waiting = list(ledger.open)
         for attempt in range(1, self._policies.retries + 2):
             failed: list[int] = []
-            results = self._map(partial(guarded_pair, task), [(i, _row(x, i)) for i in waiting])
+            results = self._map(partial(guarded_pair, task), [(i, x[i, ...]) for i in waiting])
             came = 0
             for came, result in enumerate(
                 results, start=1
@@ -191,10 +191,6 @@ class Evaluator:
 def evaluate_vectorized(fun: Callable[..., Any], args: tuple[Any, ...], x: Any) -> Outcome:
     """The values of all rows of x from one call ``fun(x, *args)``."""
     return Outcome(to_values(to_host(fun(read_only(x), *args)), x.shape[0]))
-
-
-def _row(x: Any, i: int) -> Any:
-    return x.row(i) if isinstance(x, Population) else x[i, ...]
 
 
 def read_only(x: Any) -> Any:
