@@ -16,7 +16,7 @@ import logging
 import math
 import os
 import shutil
-import tempfile
+import threading
 import tokenize
 import zipfile
 from collections.abc import Collection
@@ -72,10 +72,9 @@ def write(
     header = {"format": FORMAT, **_VERSIONS, "content": _encode(content, arrays)}
     arrays[_HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     arrays[_CHECKSUM] = _checksum(arrays)
-    folder, name = os.path.split(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f"{name}.", suffix=".tmp")
+    temporary = f"{os.fspath(path)}.{os.getpid()}-{threading.get_ident()}.tmp"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "wb") as file:
             np.savez(file, **arrays)  # numbers only, see _encode: nothing to pickle
             file.flush()
             os.fsync(file.fileno())
@@ -83,7 +82,8 @@ def write(
             _keep(path, previous)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
     sync_folder(path)
 

@@ -168,7 +168,7 @@ def read(path: str, search: bytes) -> Segment | None:
     records = _records(data)
     first, end = next(records, (b"", 0))
     if len(first) != _BEGINNING.size or first[0] != _BEGIN:
-        return Segment((-1, 0), [], whole=False)  # before all that a search can ask for
+        return Segment((0, 0), [], whole=False)
     _, owner, run, generation = _BEGINNING.unpack(first)
     if owner != search:
         return None
@@ -229,7 +229,8 @@ def chain(segments: Sequence[Segment], address: Address) -> Segment:
     begun = [i for i, segment in enumerate(segments) if segment.start <= address]
     if not begun:
         return Segment(address, [], whole=not segments)
-    start = segments[begun[-1]].start
+    first = segments[begun[-1]]
+    start = first.start if first.entries else address
     entries: list[Entry] = []
     for segment in segments[begun[-1] :]:
         entries = [entry for entry in entries if entry.address < segment.start]
