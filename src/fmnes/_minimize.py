@@ -160,10 +160,13 @@ def _loop(
             search.note(outcome.first_error)
             bar.update(opt, opt.popsize)
             if callback is not None:
+                interrupts.allow()
                 try:
                     callback(search.result(Status.RUNNING))
                 except StopIteration:
                     return Status.CALLBACK
+                finally:
+                    interrupts.defer()
         status = Status(next(iter(held)))
         if not search.next_run(status):
             return status
