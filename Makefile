@@ -6,12 +6,12 @@ LOWEST := .venv-lowest
 SANITIZE := .venv-sanitize
 NATIVE := CMakeLists.txt $(wildcard native/*)
 PYTEST := $(BIN)/python -m pytest -n 2 -q
-QUICK := -m "not slow and not arrays and not build"
+QUICK := -m "not slow and not arrays and not build and not engines"
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo paper test test-agnostic test-arrays test-build test-sanitize \
-	test-lowest test-neon test-slow native lint types format bench evidence docs clean
+.PHONY: help demo paper test test-agnostic test-arrays test-build test-engines \
+	test-sanitize test-lowest test-neon test-slow native lint types format bench evidence docs clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -32,6 +32,9 @@ test-agnostic: $(VENV)/.dev  ## the tests with the array-agnostic kernels
 
 test-arrays: $(VENV)/.arrays  ## the tests that need PyTorch and JAX
 	$(PYTEST) -m "arrays and not slow" tests
+
+test-engines: $(VENV)/.dev  ## searches and workers that are killed, and go on
+	$(PYTEST) -m engines tests
 
 test-build: $(VENV)/.dev  ## build the package with a C++ compiler and without
 	$(PYTEST) -m build tests/native
