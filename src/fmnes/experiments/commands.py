@@ -4,6 +4,7 @@ import argparse
 import os
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def add_command(commands: Any) -> None:
         (_verify, "run some rows again, and compare"),
     ):
         parser = actions.add_parser(action.__name__.strip("_"), help=about)
-        parser.set_defaults(run=action)
+        parser.set_defaults(run=partial(_in_one_line, action))
         parser.add_argument(
             "--results",
             type=Path,
@@ -94,6 +95,19 @@ def _add_for_verify(parser: argparse.ArgumentParser) -> None:
     _add_workers(parser)
 
 
+def _in_one_line(action: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """What wrong arguments, files and missing packages raise is one line for a user."""
+    try:
+        return action(options)
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        raise SystemExit(f"fmnes paper: {error}") from error
+    except KeyboardInterrupt:
+        raise SystemExit(
+            f"\nfmnes paper: interrupted; what had ended is in {options.results}, "
+            "the same command goes on"
+        ) from None
+
+
 def _list(options: argparse.Namespace) -> int:
     """A line for each experiment."""
     from fmnes.experiments import results
@@ -140,12 +154,12 @@ def _known(argument: str, words: list[Any], known: Any) -> None:
     for word in words:
         if word not in known:
             names = ", ".join(map(str, sorted(known)))
-            raise SystemExit(f"fmnes paper: {argument}: expected one of {names}; got {word}")
+            raise ValueError(f"{argument}: expected one of {names}; got {word}")
 
 
 def _positive(argument: str, number: int) -> None:
     if number < 1:
-        raise SystemExit(f"fmnes paper: {argument}: expected a number >= 1, got {number}")
+        raise ValueError(f"{argument}: expected a number >= 1, got {number}")
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -1,7 +1,9 @@
 """The paper's figures, redrawn in its layout, and those of the experiments that it leaves out."""
 
+import io
 import math
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,11 +258,14 @@ FIGURES: dict[str, Callable[[Table], "Figure"]] = {
 }
 
 
-def draw(name: str, table: Table) -> "Figure":
-    """One of the figures, in the style of a paper's column."""
+def save(name: str, table: Table, folder: Path) -> str:
+    """Draw one of the figures, write it as PNG and SVG, and return the SVG."""
     import matplotlib
 
     with matplotlib.rc_context(_RC):
         figure = FIGURES[name](table)
-        figure.canvas.draw()  # text takes its font now
-    return figure
+        figure.savefig(folder / f"{name}.png", dpi=200)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    (folder / f"{name}.svg").write_text(text.getvalue(), encoding="utf-8")
+    return text.getvalue()

@@ -1,7 +1,6 @@
 """One page of it all: verdicts, figures, the tables behind them, and what was run and what not."""
 
 import html
-import io
 import math
 import os
 from collections import Counter
@@ -64,14 +63,7 @@ def write(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
     table = Table(rows.values())
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
-    drawn = {}
-    for name in figures.FIGURES:
-        figure = figures.draw(name, table)
-        figure.savefig(out / f"{name}.png", dpi=200)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-        (out / f"{name}.svg").write_text(text.getvalue(), encoding="utf-8")
-        drawn[name] = text.getvalue()
+    drawn = {name: figures.save(name, table, out) for name in figures.FIGURES}
     page = out / "report.html"
     page.write_text("\n".join(_page(rows, table, drawn)), encoding="utf-8")
     return page

@@ -20,7 +20,7 @@ from fmnes.experiments.solvers import PACKAGES, SOLVERS
 
 
 def run_trial(trial: Trial) -> Row:
-    """One trial, here and now; the same number whenever and wherever it is run."""
+    """One trial; in a process of `pool` it gives the same number wherever it is run."""
     begun = time.perf_counter()
     outcome = SOLVERS[trial.solver](
         trial.problem, trial.popsize, trial.seed, trial.ftarget, trial.maxfevals
@@ -105,6 +105,8 @@ def verify(path: Path, count: int, workers: int, below: float, seed: int | None 
     rows = [
         row for row in read(path).values() if row.trial.experiment != "time" and row.seconds < below
     ]
+    if not rows:
+        raise ValueError(f"{path}: expected at least one trial, got none")
     chosen = random.Random(seed).sample(rows, min(count, len(rows)))
     kept = {row.trial: row for row in chosen}
     differences = []

@@ -1,0 +1,99 @@
+"""`fmnes paper` as a user types it: list, run, report, verify, and mistakes."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from fmnes._cli import main
+from fmnes.experiments import protocol
+from fmnes.experiments.figures import FIGURES
+from fmnes.experiments.results import read
+
+
+def paper(*words):
+    return subprocess.run(
+        [sys.executable, "-m", "fmnes", "paper", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    path = tmp_path_factory.mktemp("paper") / "results.csv"
+    done = paper("run", "fm-nes", "time", "--functions", "sphere", "--results", path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def test_run_takes_the_quick_version_by_default(quick):
+    trials = set(read(quick))
+    assert trials == {
+        trial
+        for trial in protocol.trials_of(["fm-nes", "time"], protocol.quick)
+        if trial.function == "sphere"
+    }
+    assert len(trials) == 3 * 2 + 3 * 3 * 2
+
+
+def test_list_says_what_is_there_and_what_is_left(quick, capsys):
+    assert main(["paper", "list", "--results", str(quick)]) == 0
+    printed = capsys.readouterr().out
+    for name, experiment in protocol.EXPERIMENTS.items():
+        assert name in printed
+        assert experiment.__doc__.strip() in printed
+    assert re.search(r"^fm-nes\s+6 of 1050\s+6 of 1050", printed, re.MULTILINE)
+    assert re.search(r"^time\s+18 of 900\s+18 of 900", printed, re.MULTILINE)
+
+
+def test_verify_runs_rows_again(quick):
+    done = paper("verify", "--rows", "3", "--results", quick)
+    assert done.stdout == "3 of 3 rows came out the same\n"
+    assert done.returncode == 0
+
+
+def test_report_is_one_page_that_needs_nothing_else(quick, capsys):
+    assert main(["paper", "report", "--results", str(quick)]) == 0
+    page = quick.parent / "report.html"
+    assert capsys.readouterr().out.strip() == str(page)
+    text = page.read_text()
+    assert text.count("<svg") == len(FIGURES)
+    assert not re.search(r"""(src|href)=(?!["']?#)""", text.replace("xlink:href", "href"))
+    assert "@import" not in text
+    for name in FIGURES:
+        for ending in ("png", "svg"):
+            assert (quick.parent / f"{name}.{ending}").stat().st_size > 2000
+    # What was run, and what not: two of the ten trials at one of the five sizes, three solvers.
+    assert "<tr><td>fm-nes<td>80<td class=number>6\n<td class=number>1050" in text
+    assert "not run" in text
+
+
+def test_the_same_rows_give_the_same_page(quick, tmp_path):
+    for folder in ("a", "b"):
+        main(["paper", "report", "--results", str(quick), "--out", str(tmp_path / folder)])
+    assert (tmp_path / "a/report.html").read_bytes() == (tmp_path / "b/report.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "fmnes"], "EXPERIMENT: expected one of ablation, constants"),
+        (["run", "fm-nes", "--functions", "spheer"], "--functions: expected one of ellipsoid"),
+        (["run", "fm-nes", "--dims", "81"], "--dims: expected one of 80; got 81"),
+        (["run", "--workers", "0"], "--workers: expected a number >= 1, got 0"),
+        (["verify", "--rows", "-3"], "--rows: expected a number >= 1, got -3"),
+        (["report", "--results", "none.csv"], "none.csv: expected at least one trial, got none"),
+        (["list", "--results", "wrong.csv"], "wrong.csv: expected a file that begins with"),
+        (["verify", "--results", "none.csv"], "none.csv: expected at least one trial, got none"),
+    ],
+)
+def test_mistakes_are_one_line(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.csv").write_text("a,b\n")
+    with pytest.raises(SystemExit) as raised:
+        main(["paper", *words])
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)

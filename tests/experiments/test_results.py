@@ -1,0 +1,82 @@
+"""Rows on disk: what is written comes back, what a kill cut short goes, two runs do not mix."""
+
+import math
+
+import pytest
+
+from fmnes.experiments.protocol import SAFE, Trial
+from fmnes.experiments.results import Appender, Row, read
+
+TRIALS = [Trial("evaluations", "sphere", 10, 10, *SAFE, number) for number in range(3)]
+
+
+def row(trial, value=0.1 + 0.2):
+    return Row(trial, trial.seed, 100, True, value, 0.25, "fmnes 1, with a comma; and more")
+
+
+def test_rows_come_back_to_the_bit(tmp_path):
+    path = tmp_path / "deep" / "results.csv"
+    rows = [row(TRIALS[0]), row(TRIALS[1], math.inf), row(TRIALS[2], 5e-324)]
+    with Appender(path) as results:
+        results.add(rows[:1])
+    with Appender(path) as results:
+        results.add(rows[1:])
+    assert list(read(path).values()) == rows
+
+
+def test_a_file_that_is_not_there_has_no_rows(tmp_path):
+    assert read(tmp_path / "none.csv") == {}
+
+
+def test_a_line_cut_short_is_dropped_wherever_the_cut_was(tmp_path):
+    path = tmp_path / "results.csv"
+    with Appender(path) as results:
+        results.add([row(TRIALS[0]), row(TRIALS[1])])
+    whole = path.read_bytes()
+    last = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for end in range(last, len(whole)):
+        path.write_bytes(whole[:end])
+        assert list(read(path)) == TRIALS[:1]
+        with Appender(path) as results:
+            results.add([row(TRIALS[1])])
+        assert path.read_bytes() == whole
+
+
+def test_a_header_cut_short_is_written_again(tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_bytes(b"experiment,func")
+    with Appender(path) as results:
+        results.add([row(TRIALS[0])])
+    assert list(read(path)) == TRIALS[:1]
+
+
+def test_another_kind_of_file_is_refused(tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="expected a file that begins with experiment,function"):
+        read(path)
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    path = tmp_path / "results.csv"
+    with Appender(path) as results:
+        results.add([row(TRIALS[0])])
+    path.write_text(path.read_text().replace(",100,", ",many,"))
+    with pytest.raises(ValueError, match=r"results.csv, line 2: expected a trial"):
+        read(path)
+
+
+def test_a_trial_that_is_there_twice_is_named(tmp_path):
+    path = tmp_path / "results.csv"
+    with Appender(path) as results:
+        results.add([row(TRIALS[0]), row(TRIALS[0])])
+    with pytest.raises(ValueError, match="line 3: expected each trial once"):
+        read(path)
+
+
+def test_a_second_run_on_the_same_file_is_refused(tmp_path):
+    path = tmp_path / "results.csv"
+    with Appender(path), pytest.raises(RuntimeError, match="another run writes too"):
+        Appender(path)
+    with Appender(path):  # the first has ended
+        pass

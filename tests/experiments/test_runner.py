@@ -1,0 +1,110 @@
+"""A tiny protocol through the whole pipeline: killed, resumed, verified, altered."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fmnes.experiments import protocol, runner
+from fmnes.experiments.protocol import Trial
+from fmnes.experiments.results import read
+
+TRIALS = [
+    Trial("evaluations", function, 20, 12, *solver, number)
+    for function in ("ellipsoid", "rosenbrock")
+    for solver in (protocol.SAFE, protocol.SEP_CMA, protocol.AUTHORS)
+    for number in range(3)
+]
+SCRIPT = """
+import sys
+from pathlib import Path
+from fmnes.experiments.protocol import Trial
+from fmnes.experiments.runner import run
+
+if __name__ == "__main__":
+    trials = [Trial(*fields) for fields in {fields}]
+    run(trials, Path(sys.argv[1]), workers=2)
+"""
+
+
+def outcomes(path):
+    return {trial: row[1:5] for trial, row in read(path).items()}  # all but seconds and versions
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    path = tmp_path_factory.mktemp("uninterrupted") / "results.csv"
+    assert runner.run(TRIALS, path, workers=2) == len(TRIALS)
+    return path
+
+
+def test_every_trial_is_run_once(uninterrupted):
+    assert set(read(uninterrupted)) == set(TRIALS)
+    before = uninterrupted.read_bytes()
+    assert runner.run(TRIALS, uninterrupted, workers=2) == 0
+    assert uninterrupted.read_bytes() == before
+
+
+def test_killed_at_any_moment_and_resumed_the_rows_are_the_same(uninterrupted, tmp_path):
+    path, script = tmp_path / "results.csv", tmp_path / "script.py"
+    script.write_text(SCRIPT.format(fields=[tuple(trial) for trial in TRIALS]))
+    kept: dict[Trial, object] = {}
+    kills = 0
+    for rows_before_the_kill in (1, 4, 9, 13):
+        process = subprocess.Popen([sys.executable, script, path], start_new_session=True)
+        while process.poll() is None and len(read(path)) < rows_before_the_kill:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+        _wait_until_gone(process.pid)
+        now = outcomes(path)
+        assert kept.items() <= now.items()  # nothing is lost, and nothing is run again
+        kept = now
+    assert kills >= 3
+    subprocess.run([sys.executable, script, path], check=True, timeout=100)
+    assert outcomes(path) == outcomes(uninterrupted)
+
+
+def _wait_until_gone(group, seconds=10):
+    """The processes of the pool end with the one that started them."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.02)
+    raise AssertionError("processes of the pool live on")
+
+
+def test_a_trial_run_alone_gives_the_same_number(uninterrupted, tmp_path):
+    alone = [TRIALS[8], TRIALS[4], TRIALS[0]]
+    runner.run(alone, tmp_path / "alone.csv", workers=1)
+    kept = outcomes(uninterrupted)
+    assert outcomes(tmp_path / "alone.csv") == {trial: kept[trial] for trial in alone}
+
+
+def test_verify_finds_what_was_altered(uninterrupted, tmp_path):
+    check = runner.verify(uninterrupted, count=6, workers=2, below=60, seed=1)
+    assert (check.rows, check.differences) == (6, [])
+    altered = tmp_path / "altered.csv"
+    lines = uninterrupted.read_text().splitlines()
+    evaluations = lines[1].split(",")[8]
+    lines[1] = lines[1].replace(f",{evaluations},", f",{int(evaluations) + 12},")
+    altered.write_text("\n".join(lines) + "\n")
+    check = runner.verify(altered, count=len(TRIALS), workers=2, below=60, seed=1)
+    assert check.rows == len(TRIALS)
+    (difference,) = check.differences
+    assert difference.kept.evaluations == difference.again.evaluations + 12
+
+
+def test_trials_that_measure_time_are_not_verified(tmp_path):
+    path = tmp_path / "results.csv"
+    trial = Trial("time", "sphere", 10, 20, *protocol.SAFE, 0)
+    runner.run([trial], path, workers=1)
+    assert read(path)[trial].evaluations == 20_000  # 1000 iterations
+    with pytest.raises(ValueError, match="expected at least one trial, got none"):
+        runner.verify(path, count=5, workers=1, below=60)

@@ -1,0 +1,48 @@
+"""Every solver runs, counts whole generations, and ends by the rules that all share."""
+
+import numpy as np
+import pytest
+
+from fmnes.experiments import protocol
+from fmnes.experiments.runner import run_trial
+from fmnes.experiments.solvers import SOLVERS
+from fmnes.problems import PROBLEMS, Problem
+
+problem_of = PROBLEMS["sphere"]
+USED = sorted({trial.solver for trial in protocol.trials_of(protocol.EXPERIMENTS, protocol.full)})
+
+
+@pytest.mark.parametrize("solver", USED, ids=lambda solver: "-".join(solver))
+def test_every_solver_reaches_the_target_on_the_sphere(solver):
+    outcome = SOLVERS[solver](problem_of(80), 18, 1, 1e-2, 200_000)
+    assert outcome.value <= 1e-2
+    assert outcome.evaluations % 18 == 0
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: "-".join(solver))
+def test_no_solver_goes_beyond_the_budget(solver):
+    outcome = SOLVERS[solver](problem_of(20), 12, 1, -1.0, 123)
+    assert outcome.evaluations == 120
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [protocol.SAFE, protocol.AUTHORS, protocol.VD_FED, protocol.VD_PYCMA, protocol.SEP_CMAES],
+    ids=lambda solver: "-".join(solver),
+)
+def test_a_local_minimum_above_the_target_ends_a_run(solver):
+    sphere = problem_of(10)
+    above = Problem(
+        "above", 10, sphere.x0, sphere.sigma0, sphere.x_opt, lambda x: 1 + np.sum(x**2, axis=-1)
+    )
+    outcome = SOLVERS[solver](above, 10, 1, 0.5, 10**6)
+    assert outcome.value == pytest.approx(1, abs=1e-9)
+    assert outcome.evaluations < 20_000
+
+
+def test_the_row_names_the_versions_that_had_a_part():
+    row = run_trial(protocol.Trial("evaluations", "sphere", 10, 10, *protocol.AUTHORS, 0))
+    assert "crfmnes 1.0.0" in row.versions
+    assert f"numpy {np.__version__}" in row.versions
+    assert row.success
+    assert row.value <= 1e-10

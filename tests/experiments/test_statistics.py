@@ -1,0 +1,77 @@
+"""The metric by hand, its interval and the test of differences by enumeration."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from fmnes.experiments import protocol
+from fmnes.experiments.protocol import Trial
+from fmnes.experiments.results import Row
+from fmnes.experiments.statistics import Table, cell_of, compare, typical
+
+
+def rows(evaluations, successes=None, solver=protocol.SAFE, function="sphere", popsize=18):
+    successes = [True] * len(evaluations) if successes is None else successes
+    return [
+        Row(Trial("evaluations", function, 80, popsize, *solver, k), 1, n, bool(s), 0.0, 1.0, "")
+        for k, (n, s) in enumerate(zip(evaluations, successes, strict=True))
+    ]
+
+
+def test_metric_is_the_mean_of_the_successes_over_the_success_rate():
+    cell = cell_of(rows([100, 200, 300, 9999], [1, 1, 1, 0]))
+    assert cell.metric == pytest.approx(200 / 0.75)
+    assert cell.deviation == pytest.approx(100)
+    assert str(cell) == "267 (3 of 4)"
+
+
+def test_without_success_the_metric_is_infinite():
+    cell = cell_of(rows([100, 200], [0, 0]))
+    assert cell.metric == math.inf
+    assert str(cell) == "no success in 2"
+
+
+def test_interval_is_that_of_all_resamples():
+    evaluations = [100, 140, 150, 190]
+    means = [np.mean(sample) for sample in itertools.product(evaluations, repeat=4)]
+    low, high = np.percentile(means, [2.5, 97.5])
+    cell = cell_of(rows(evaluations))
+    assert cell.low == pytest.approx(low, abs=4)  # 2000 resamples of 256
+    assert cell.high == pytest.approx(high, abs=4)
+    assert cell.low < cell.metric < cell.high
+
+
+def test_interval_counts_resamples_without_success_as_infinite():
+    cell = cell_of(rows([100, 100], [1, 0]))  # a quarter of the resamples holds no success
+    assert cell.high == math.inf
+
+
+def test_permutation_test_is_exact_for_few():
+    a, b = [10, 11, 12], [20, 21, 22]
+    comparison = compare(rows(a), rows(b))
+    # Of the 20 ways to split six, two are as far apart as this one.
+    assert comparison.p == pytest.approx(2 / 20)
+    assert comparison.difference == pytest.approx(11 / 21 - 1)
+
+
+def test_equal_samples_do_not_differ():
+    comparison = compare(rows([10, 11, 12, 13]), rows([13, 12, 11, 10]))
+    assert comparison.p == 1
+    assert comparison.difference == 0
+
+
+def test_ratios_by_population_size():
+    table = Table(
+        rows([100, 100]) + rows([300, 300], solver=protocol.FM_NES)
+        + rows([200], popsize=36) + rows([100], [0], solver=protocol.FM_NES, popsize=36)
+        + rows([50], popsize=54)
+    )  # fmt: skip
+    ratios = table.ratios("sphere", 80, protocol.FM_NES, protocol.SAFE)
+    assert ratios == {18: 3.0, 36: math.inf}
+    assert table.ratios("sphere", 200, protocol.FM_NES, protocol.SAFE) == {}
+
+
+def test_typical_is_the_geometric_mean():
+    assert typical([1.0, 4.0]) == pytest.approx(2)
