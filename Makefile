@@ -80,7 +80,7 @@ types: $(VENV)/.dev  ## mypy, strict
 bench: $(VENV)/.speed  ## time and memory of a generation beside the peers (half an hour)
 	$(BIN)/python benchmarks/speed.py
 
-evidence: $(VENV)/.dev  ## the tables of docs/safe-variant.md and docs/evaluations.md (hours)
+evidence: $(VENV)/.dev  ## the tables of docs/safe-variant.md (hours)
 	$(BIN)/python benchmarks/evidence.py
 
 docs: $(VENV)/.docs  ## the documentation, in docs/_build/html

@@ -1,9 +1,8 @@
-"""The evidence behind the claims about evaluations, from raw trials to tables.
+"""The evidence behind the safe variant, from raw trials to tables.
 
     python benchmarks/evidence.py cigars        # docs/safe-variant.md, (a) and (b)
     python benchmarks/evidence.py cost          # docs/safe-variant.md, (c)
-    python benchmarks/evidence.py evaluations   # docs/evaluations.md
-    python benchmarks/evidence.py               # all three
+    python benchmarks/evidence.py               # both
 
 Each trial is one row of benchmarks/results/NAME.csv, appended when it ends; trials that are there
 already are not run again. ``--report`` runs nothing: it prints the tables and writes them into the
@@ -22,16 +21,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from peers import RUNNERS
 
 from fmnes.algorithms._shared import even_default_popsize
+from fmnes.experiments import protocol
+from fmnes.experiments.solvers import SOLVERS
 from fmnes.problems import PROBLEMS
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs/safe-variant.md", ROOT / "docs/evaluations.md")
+PAGE = ROOT / "docs/safe-variant.md"
 TARGET = 1e-10
 PAPER_FUNCTIONS = ("sphere", "ktablet", "ellipsoid", "rosenbrock")
+NAMES = {
+    "fmnes safe": protocol.SAFE,
+    "fmnes paper": protocol.PAPER,
+    "pycma VD": protocol.VD_PYCMA,
+}
 
 
 class Trial(NamedTuple):
@@ -86,19 +91,7 @@ def cost() -> Iterator[Trial]:
                         yield Trial(function, 0.0, 1.0, dim, lam, solver, seed)
 
 
-def evaluations() -> Iterator[Trial]:
-    """The table of the paper's functions: both variants, the authors' package, pycma."""
-    solvers = ("fmnes safe", "fmnes paper", "authors' crfmnes", "pycma VD", "pycma diagonal")
-    for dim in (80, 200):
-        for function in PAPER_FUNCTIONS:
-            for times in (1, 3):
-                for solver in solvers:
-                    for seed in range(10):
-                        lam = times * even_default_popsize(dim)
-                        yield Trial(function, 0.0, 1.0, dim, lam, solver, seed)
-
-
-EXPERIMENTS = {"cigars": cigars, "cost": cost, "evaluations": evaluations}
+EXPERIMENTS = {"cigars": cigars, "cost": cost}
 
 
 def run(trial: Trial) -> Row:
@@ -112,8 +105,9 @@ def run(trial: Trial) -> Row:
         problem = PROBLEMS[trial.function](trial.dim)
     # The paper's budget; on cigars a lower one, which is 5 times what any solver there needs.
     budget = trial.dim * (3000 if trial.function == "cigar" else 50_000)
-    with np.errstate(all="ignore"):  # the paper's update overflows where it breaks
-        count, best = RUNNERS[trial.solver](problem, trial.popsize, trial.seed, TARGET, budget)
+    solve = SOLVERS[NAMES[trial.solver]]
+    seed = trial.seed + 1  # to pycma 0 means the clock
+    count, best = solve(problem, trial.popsize, seed, TARGET, budget)
     return Row(trial, count, best, time.perf_counter() - begun)
 
 
@@ -173,12 +167,6 @@ def table(name: str) -> str:
     return _cost_table(cells) if name == "cost" else _evaluations_table(name, cells)
 
 
-def summary() -> str:
-    """The rows of "evaluations" that the README shows: d = 200, default population."""
-    head, rule, *rows = table("evaluations").splitlines()
-    return "\n".join([head, rule, *(row for row in rows if "| 200 | 20 |" in row)])
-
-
 def _evaluations_table(name: str, cells: Cells) -> str:
     solvers = list(dict.fromkeys(t.solver for t in EXPERIMENTS[name]()))
     lines = [_row(["function", "d", "lambda", *solvers]), "|---" * (3 + len(solvers)) + "|"]
@@ -224,12 +212,11 @@ def _cost_table(cells: Cells) -> str:
 
 def with_tables(page: str) -> str:
     """A page with the tables between its ``<!-- table: NAME -->`` marks made anew."""
-    for name in (*EXPERIMENTS, "summary"):
+    for name in EXPERIMENTS:
         begin, end = f"<!-- table: {name} -->\n", f"<!-- end of table: {name} -->"
         if begin in page:
             before, rest = page.split(begin)
-            made = summary() if name == "summary" else table(name)
-            page = f"{before}{begin}{made}\n{end}{rest.split(end)[1]}"
+            page = f"{before}{begin}{table(name)}\n{end}{rest.split(end)[1]}"
     return page
 
 
@@ -246,8 +233,7 @@ def main() -> None:
         if not arguments.report:
             fill(name, arguments.jobs)
         print(f"\n{name}\n\n{table(name)}")
-    for path in PAGES:
-        path.write_text(with_tables(path.read_text()))
+    PAGE.write_text(with_tables(PAGE.read_text()))
 
 
 if __name__ == "__main__":

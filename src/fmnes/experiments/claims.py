@@ -53,6 +53,12 @@ class Claim(NamedTuple):
     checks: tuple[Check, ...]
 
     @property
+    def held(self) -> str:
+        """How many of the checks that could be decided hold."""
+        decided = [check.holds for check in self.checks if check.holds is not None]
+        return f"{sum(decided)} of {len(decided)}"
+
+    @property
     def verdict(self) -> str:
         """From the checks alone."""
         decided = [check.holds for check in self.checks if check.holds is not None]

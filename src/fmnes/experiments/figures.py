@@ -96,8 +96,11 @@ def _panels(table: Table, dims: Sequence[int], solvers: Sequence[Solver]) -> "Fi
         for axes, function in zip(row, protocol.FUNCTIONS, strict=True):
             for solver in solvers:
                 _metric_line(axes, table, function, dim, solver)
-            axes.set_yscale("log")
-            _few_ticks(axes, protocol.popsizes(function, dim))
+            if axes.lines:
+                axes.set_yscale("log")
+                _few_ticks(axes, protocol.popsizes(function, dim))
+            else:
+                _say_not_run(axes)
             if dim == dims[0]:
                 axes.set_title(TITLES[function])
             if dim == dims[-1]:
@@ -118,7 +121,7 @@ def _metric_line(axes: Any, table: Table, function: str, dim: int, solver: Solve
     style = dict(STYLES[solver])
     label = style.pop("label")
     solved = [(lam, cell) for lam, cell in found if math.isfinite(cell.metric)]
-    if not solved:
+    if not solved:  # nothing was run, or nothing reached the target: the tables say which
         return
     lam = [popsize for popsize, _ in solved]
     metric = np.asarray([cell.metric for _, cell in solved])
@@ -136,6 +139,11 @@ def _metric_line(axes: Any, table: Table, function: str, dim: int, solver: Solve
                 fontsize=5,
                 color=style["color"],
             )
+
+
+def _say_not_run(axes: Any) -> None:
+    axes.text(0.5, 0.5, "not run", ha="center", va="center", transform=axes.transAxes)
+    axes.set(xticks=[], yticks=[])
 
 
 def _few_ticks(axes: Any, popsizes: Sequence[int]) -> None:
@@ -199,6 +207,9 @@ def representations(table: Table) -> "Figure":
                     axes.bar(place, cell.metric, 0.16, color=STYLES[solver]["color"])
                 else:
                     axes.text(place, 1.2e4, "none", rotation=90, ha="center", fontsize=6)
+    if not (axes.patches or axes.texts):
+        _say_not_run(axes)
+        return figure
     axes.set_yscale("log")
     axes.set_ylim(1e4, None)
     axes.set_xticks(range(len(functions)), [TITLES[function] for function in functions])

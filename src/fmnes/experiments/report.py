@@ -41,6 +41,7 @@ thead { border-top: 1.5px solid; border-bottom: 1px solid; } tbody { border-bott
 th, td { text-align: left; padding: .15rem .6rem .15rem 0; vertical-align: top; }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure { margin: 1.5rem 0; text-align: center; } figure svg { max-width: 100%; height: auto; }
+figure.wide svg { width: 100%; }
 figcaption { font-size: .88rem; text-align: left; color: #333; }
 summary { cursor: pointer; font-size: .9rem; color: #444; }
 .verdict { font-weight: bold; white-space: nowrap; } .confirmed { color: #1a7f37; }
@@ -56,7 +57,7 @@ _CLASSES = {
 
 
 def write(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
-    """The page and its figures, from a file of rows; returns the path of the page."""
+    """The page, its figures and verdicts, from a file of rows; returns the path of the page."""
     rows = results.read(path)
     if not rows:
         raise ValueError(f"{path}: expected at least one trial, got none")
@@ -64,6 +65,7 @@ def write(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     drawn = {name: figures.save(name, table, out) for name in figures.FIGURES}
+    (out / "claims.md").write_text("\n".join(_markdown(claims(table))), encoding="utf-8")
     page = out / "report.html"
     page.write_text("\n".join(_page(rows, table, drawn)), encoding="utf-8")
     return page
@@ -87,7 +89,8 @@ def _page(
     yield "<h2>What the paper claims, and what these trials say</h2>"
     yield from _claims(claims(table))
     for number, (name, svg) in enumerate(drawn.items(), start=1):
-        yield f"<figure>{svg[svg.index('<svg') :]}"
+        wide = " class=wide" if name in _TABLES else ""  # all but the two of a column's width
+        yield f"<figure{wide}>{svg[svg.index('<svg') :]}"
         yield f"<figcaption><b>Figure {number}.</b> {_CAPTIONS[name]}</figcaption></figure>"
         if name in _TABLES:
             yield "<details><summary>The numbers</summary>"
@@ -108,9 +111,7 @@ def _claims(found: Iterable[Claim]) -> Iterator[str]:
     for claim in found:
         kind = _CLASSES[claim.verdict]
         yield f"<tr><td>{claim.where}<td>{html.escape(claim.words)}<details><summary>"
-        held = sum(check.holds is True for check in claim.checks)
-        decided = sum(check.holds is not None for check in claim.checks)
-        yield f"{held} of {decided} checks hold</summary><ul>"
+        yield f"{claim.held} checks hold</summary><ul>"
         for check in claim.checks:
             mark = {True: "", False: " class=no", None: " class=missing"}[check.holds]
             yield f"<li{mark}>{html.escape(check.numbers)}</li>"
@@ -121,6 +122,15 @@ def _claims(found: Iterable[Claim]) -> Iterator[str]:
         "rows; what &ldquo;several times&rdquo; or &ldquo;competitive&rdquo; have to mean stands "
         "in <code>fmnes.experiments.claims</code>.</p>"
     )
+
+
+def _markdown(found: Iterable[Claim]) -> Iterator[str]:
+    """The verdicts as a table for pages in Markdown."""
+    yield "| section | claim | verdict | checks that hold |"
+    yield "|---|---|---|---|"
+    for claim in found:
+        yield f"| {claim.where} | {claim.words} | **{claim.verdict}** | {claim.held} |"
+    yield ""
 
 
 def _cells(table: Table, experiments: Sequence[str]) -> Iterator[str]:
