@@ -76,7 +76,10 @@ def test_a_trial_that_is_there_twice_is_named(tmp_path):
 
 def test_a_second_run_on_the_same_file_is_refused(tmp_path):
     path = tmp_path / "results.csv"
-    with Appender(path), pytest.raises(RuntimeError, match="another run writes too"):
+    with (
+        Appender(path),
+        pytest.raises(RuntimeError, match=r"results: .*results\.csv, used by this"),
+    ):
         Appender(path)
     with Appender(path):  # the first has ended
         pass

@@ -2,6 +2,7 @@
 
 import io
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,7 @@ def _panels(table: Table, dims: Sequence[int], solvers: Sequence[Solver]) -> "Fi
             if dim == dims[-1]:
                 axes.set_xlabel(r"population size $\lambda$")
         row[0].set_ylabel(f"$d = {dim}$")
-    figure.supylabel("evaluations / success rate")
+    figure.supylabel("evaluations / success rate", fontsize=8)
     _legend_below(figure, [STYLES[solver] for solver in solvers])
     return figure
 
@@ -220,7 +221,8 @@ def representations(table: Table) -> "Figure":
 
 def ablation(table: Table) -> "Figure":
     """The paper's method without some of its parts, over the whole of it."""
-    return _relative(table, protocol.ABLATIONS, [solver[1] for solver in protocol.ABLATIONS])
+    labels = [textwrap.fill(solver[1], width=12) for solver in protocol.ABLATIONS]
+    return _relative(table, protocol.ABLATIONS, labels)
 
 
 def eta_B_sensitivity(table: Table) -> "Figure":

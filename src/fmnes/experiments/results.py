@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from fmnes._lock import Lock
 from fmnes.experiments.protocol import Trial
 
 
@@ -80,8 +81,9 @@ class Appender:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self._lock = Lock(f"{path}.lock", "results")
+        self._lock.acquire()
         self._file = open(path, "a+b")  # noqa: SIM115  (closed by __exit__)
-        _lock(self._file, path)
         self._file.seek(0)
         written = self._file.read()
         end = written.rfind(b"\n") + 1
@@ -106,15 +108,4 @@ class Appender:
 
     def __exit__(self, *exc_info: object) -> None:
         self._file.close()
-
-
-def _lock(file: io.BufferedRandom, path: str | os.PathLike[str]) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows: two runs on one file are the user's to avoid
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise RuntimeError(f"{path}: expected to write alone, another run writes too") from None
+        self._lock.release()

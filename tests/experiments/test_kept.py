@@ -1,0 +1,69 @@
+"""The rows that the repository keeps: complete, of this protocol, and what the pages say of them."""
+
+from pathlib import Path
+
+import pytest
+
+from fmnes.experiments import protocol, report
+from fmnes.experiments.claims import PAIRS, agreements, name_of
+from fmnes.experiments.results import read
+from fmnes.experiments.statistics import Problem, Table
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "benchmarks/results/paper.csv"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return read(KEPT)
+
+
+@pytest.fixture(scope="module")
+def table(rows):
+    return Table(rows.values())
+
+
+def test_everything_that_is_to_be_kept_is_there(rows):
+    assert set(rows) == set(protocol.trials_of(protocol.EXPERIMENTS, protocol.kept))
+
+
+def test_every_row_is_of_this_protocol(rows):
+    for trial, row in rows.items():
+        assert row.seed == trial.seed
+        assert row.success == (row.value <= trial.ftarget)
+        assert row.evaluations <= trial.maxfevals
+        assert row.evaluations % trial.popsize == 0
+        assert row.versions.startswith("fmnes 0.1.0 native; numpy ")
+
+
+# cmaes cuts sigma at 1e32. On Rosenbrock's function its sigma grows while its C shrinks, and gets
+# there; with that limit at 1e300 one such run (d = 200, lambda = 60) needs 3.89e6 evaluations
+# instead of 4.30e6, and ours 3.88e6.
+EXPLAINED = {(protocol.SEP_FED_CMAES, "rosenbrock, d = 200, λ = 60")}
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=lambda solver: "-".join(solver))
+def test_two_texts_of_one_method_need_the_same_evaluations(table, ours, theirs):
+    found = [one for one in agreements(table) if one.ours == ours and one.theirs == theirs]
+    sizes = 5 if theirs == protocol.AUTHORS else 2
+    assert len(found) == 2 * len(protocol.FUNCTIONS) * sizes  # at d = 80 and 200
+    differ = {(one.ours, one.problem) for one in found if not one.holds}
+    assert differ <= EXPLAINED
+
+
+def test_the_page_shows_the_verdicts_of_these_rows(tmp_path):
+    report.write(KEPT, tmp_path)
+    shown = ROOT / "docs/paper"
+    how = "run: fmnes paper report --results benchmarks/results/paper.csv --out docs/paper"
+    assert (shown / "claims.md").read_text() == (tmp_path / "claims.md").read_text(), how
+    assert "paper/claims.md" in (ROOT / "docs/paper.md").read_text()
+
+
+def test_the_table_of_the_readme_is_of_these_rows(table):
+    solvers = (protocol.SAFE, protocol.PAPER, protocol.AUTHORS, protocol.VD_CMA, protocol.SEP_CMA)
+    readme = (ROOT / "README.md").read_text()
+    assert "| " + " | ".join(["function", *map(name_of, solvers)]) + " |" in readme
+    for function in protocol.FUNCTIONS:
+        problem = Problem(function, 200, protocol.popsizes(function, 200)[0])
+        cells = [str(table.cells[problem, solver]) for solver in solvers]
+        assert "| " + " | ".join([function, *cells]) + " |" in readme
