@@ -1,4 +1,4 @@
-"""The rows that the repository keeps: complete, of this protocol, and what the pages say of them."""
+"""The rows that the repository keeps: complete, of this protocol, and what pages say of them."""
 
 from pathlib import Path
 
