@@ -1,4 +1,4 @@
-"""One driver for one path: a lock that the system takes back when its holder dies."""
+"""One user of a path: a lock that the system takes back when its holder dies."""
 
 import contextlib
 import logging
@@ -14,10 +14,15 @@ _guard = threading.Lock()
 
 
 class Lock:
-    """A lock by means of a file, which is removed with it. Where the system knows none: no lock."""
+    """A lock by means of a file, which is removed with it. Where the system knows none: no lock.
 
-    def __init__(self, path: str) -> None:
+    The path is that of what is locked, with ``.lock`` at its end; the name is that of the argument
+    by which the user gave it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], name: str = "checkpoint") -> None:
         self._path = os.path.realpath(path)
+        self._name = name
         self._file: int | None = None
 
     def acquire(self) -> None:
@@ -45,6 +50,13 @@ class Lock:
             os.close(self._file)
             self._file = None
             del _held[self._path]
+
+    def __enter__(self) -> "Lock":
+        self.acquire()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.release()
 
     def _locked_file(self) -> int:
         while True:
@@ -77,4 +89,6 @@ class Lock:
 
     def _refusal(self, holder: str) -> str:
         path = self._path.removesuffix(".lock")
-        return f"checkpoint: expected a path that no search is using, got {path}, used by {holder}"
+        return (
+            f"{self._name}: expected a path that nobody else is using, got {path}, used by {holder}"
+        )

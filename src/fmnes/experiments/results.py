@@ -8,6 +8,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,9 +82,10 @@ class Appender:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        self._lock = Lock(f"{path}.lock", "results")
-        self._lock.acquire()
-        self._file = open(path, "a+b")  # noqa: SIM115  (closed by __exit__)
+        with ExitStack() as stack:
+            stack.enter_context(Lock(f"{path}.lock", "results"))
+            self._file = stack.enter_context(open(path, "a+b"))
+            self._open = stack.pop_all()
         self._file.seek(0)
         written = self._file.read()
         end = written.rfind(b"\n") + 1
@@ -107,5 +109,4 @@ class Appender:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._file.close()
-        self._lock.release()
+        self._open.close()
