@@ -1,5 +1,6 @@
 """`fmnes coco`: COCO's data from problems solved apart, killed and resumed; and cocopp's page."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -100,39 +101,65 @@ def test_merged_problems_are_what_coco_writes_in_one_go(tmp_path, solver):
     assert tree(tmp_path / "merged") == tree(tmp_path / "by-coco")
 
 
-def test_killed_and_resumed_it_writes_the_same_data(own_solvers, tmp_path):
-    names = ["own_solvers:Slow", "cr-fm-nes"]
-    words = ["coco", "run", *names, *WORDS, "--budget", "100", "--no-page", "--workers", "2"]
+NAMES = ["own_solvers:Slow", "cr-fm-nes"]
+LABELS = ["own_solvers-Slow", "cr-fm-nes"]
+RUN = ["coco", "run", *NAMES, *WORDS, "--budget", "100", "--no-page", "--workers", "2"]
+
+
+@pytest.fixture
+def begun(own_solvers, tmp_path):
+    """A run that has some problems done and others begun, and its folder."""
     out = tmp_path / "killed"
-    command = [sys.executable, "-m", "fmnes", *words, "--out", str(out)]
     source = Path(coco.__file__).parents[2]
     path = os.pathsep.join([str(source), str(own_solvers)])
     process = subprocess.Popen(
-        command, env=os.environ | {"PYTHONPATH": path}, start_new_session=True
+        [sys.executable, "-m", "fmnes", *RUN, "--out", str(out)],
+        env=os.environ | {"PYTHONPATH": path},
+        start_new_session=True,
+        stderr=subprocess.PIPE,  # the bar; its end comes when the last of the processes is gone
     )
-    slow = out / "problems/own_solvers-Slow"
+    slow = out / "problems" / LABELS[0]
     while not (list(slow.glob("f*")) and list(slow.glob(".part-*"))):
         assert process.poll() is None
         time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    yield process, out
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+@pytest.mark.parametrize("kill", [os.killpg, os.kill], ids=["all of it", "the parent alone"])
+def test_killed_and_resumed_it_writes_the_same_data(begun, tmp_path, kill):
+    process, out = begun
+    kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)  # workers that outlive their parent would hold it up for ever
     before = {path: path.stat().st_mtime_ns for path in out.glob("problems/*/f*/record.json")}
     assert 1 <= len(before) < 16
-    assert list(slow.glob(".part-*"))  # it was in the middle of something
+    assert list(out.glob("problems/*/.part-*"))  # it was in the middle of something
+    assert (out / ".lock").exists()  # but nobody holds it
 
-    assert main([*words, "--out", str(out)]) == 0
+    assert main([*RUN, "--out", str(out)]) == 0
     assert all(path.stat().st_mtime_ns == at for path, at in before.items())
     assert len(list(out.glob("problems/*/f*/record.json"))) == 16
     assert not list(out.glob("problems/*/.part-*"))
+    assert not (out / ".lock").exists()
 
-    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
-    for folder in (out, tmp_path / "whole"):
-        for label in ("own_solvers-Slow", "cr-fm-nes"):
+    assert main([*RUN, "--out", str(tmp_path / "whole")]) == 0
+    for label in LABELS:
+        for folder in (out, tmp_path / "whole"):
             data.pack(folder / "problems" / label, folder / f"{label}.tgz")
-    for label in ("own_solvers-Slow", "cr-fm-nes"):
         resumed = contents(out / f"{label}.tgz")
         assert len(resumed) == 2 + 2 * 2 * 4  # .info, and four kinds of data a dimension
         assert resumed == contents(tmp_path / "whole" / f"{label}.tgz")
+
+
+def test_a_second_run_on_the_same_folder_is_refused(begun):
+    process, out = begun
+    parts = set(out.glob("problems/*/.part-*"))
+    with pytest.raises(SystemExit, match=rf"folder: .*, used by process {process.pid} on "):
+        main([*RUN, "--out", str(out)])
+    assert process.poll() is None
+    assert parts & set(out.glob("problems/*/.part-*")) or list(out.glob("problems/*/f*"))
 
 
 def test_one_command_from_problems_to_the_page(tmp_path, capsys):

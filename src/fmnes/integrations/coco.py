@@ -23,6 +23,7 @@ from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
+from fmnes._lock import Lock
 from fmnes.integrations import _coco_data as data
 from fmnes.integrations import _coco_problems as problems
 from fmnes.integrations._coco_problems import Task
@@ -69,12 +70,14 @@ def run(
     tasks = _plan(solvers, suite, dims, functions, instances, budget)
     workers = _count(workers)
     root = Path(folder, "problems").resolve()
-    for name in solvers:
-        (root / label_of(name)).mkdir(parents=True, exist_ok=True)
-        problems.clear_leftovers(root / label_of(name))
-    todo = [task for task in tasks if not problems.is_done(task, root / label_of(task.solver))]
-    if todo:
-        _run_all(todo, root, min(workers, len(todo)), sum(t.maxfevals for t in tasks))
+    root.mkdir(parents=True, exist_ok=True)
+    with Lock(Path(folder, ".lock"), "folder"):  # leftovers must not be those of another run
+        for name in solvers:
+            (root / label_of(name)).mkdir(exist_ok=True)
+            problems.clear_leftovers(root / label_of(name))
+        todo = [task for task in tasks if not problems.is_done(task, root / label_of(task.solver))]
+        if todo:
+            _run_all(todo, root, min(workers, len(todo)), sum(t.maxfevals for t in tasks))
 
 
 def report(
