@@ -77,9 +77,55 @@ def test_the_same_rows_give_the_same_page(quick, tmp_path):
     assert (tmp_path / "a/report.html").read_bytes() == (tmp_path / "b/report.html").read_bytes()
 
 
+OWN = """
+import numpy as np
+
+
+class RandomWalk:
+    def __init__(self, x0, sigma0, popsize, seed):
+        self._rng = np.random.default_rng(seed)
+        self._x, self._sigma, self._popsize = x0, sigma0 / x0.size, popsize
+        self._left = 50
+
+    def ask(self):
+        steps = self._rng.standard_normal((self._popsize, self._x.size))
+        return self._x + self._sigma * steps
+
+    def tell(self, x, f):
+        self._x = x[np.argmin(f)]
+        self._left -= 1
+
+    def stop(self):
+        return self._left == 0
+"""
+
+
+def test_a_method_of_ones_own_beside_the_others(tmp_path, monkeypatch):
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    words = ["fm-nes", "--functions", "sphere", "--methods", "cr-fm-nes"]
+    done = paper("run", *words, "--beside", "own:RandomWalk", "snes", "--results", "results.csv")
+    assert done.returncode == 0, done.stderr
+    solved = {}
+    for trial, row in read("results.csv").items():
+        solved.setdefault(trial.solver, []).append(row.success)
+    assert solved == {
+        protocol.SAFE: [True, True],
+        protocol.PAPER: [True, True],
+        ("own:RandomWalk", "yours"): [False, False],
+        ("snes", "ours"): [True, True],
+    }
+    assert main(["paper", "report", "--results", "results.csv"]) == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "<th>own:RandomWalk" in page
+    assert "no success in 2" in page
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["run", "--beside", "snez"], "--beside: expected one of cr-fm-nes, fm-nes"),
+        (["run", "--beside", "none:of"], "--beside: 'none:of' cannot be imported"),
         (["run", "fmnes"], "EXPERIMENT: expected one of ablation, constants"),
         (["run", "fm-nes", "--functions", "spheer"], "--functions: expected one of ellipsoid"),
         (["run", "fm-nes", "--dims", "81"], "--dims: expected one of 80; got 81"),

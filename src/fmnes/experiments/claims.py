@@ -35,7 +35,9 @@ NAMES = {
 
 def name_of(solver: Solver) -> str:
     """As a reader knows it."""
-    return NAMES.get(solver, f"CR-FM-NES, {solver[1]}")
+    method, variant = solver
+    known = f"CR-FM-NES, {variant}" if method == "cr-fm-nes" else method
+    return NAMES.get(solver, known)
 
 
 class Check(NamedTuple):

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 import textwrap
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 from fmnes.experiments import protocol
 from fmnes.experiments.protocol import EXPERIMENTS, SIZES, Trial, expected_seconds, trials_of
+from fmnes.experiments.solvers import solver_of
 
 _DESCRIPTION = """\
 The experiments of the CR-FM-NES paper, and those that it asserts without showing.
@@ -63,6 +65,15 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dims", nargs="+", type=int, help="only these dimensions")
     parser.add_argument("--functions", nargs="+", help="only these functions")
     parser.add_argument("--methods", nargs="+", help="only these methods")
+    parser.add_argument(
+        "--beside",
+        nargs="+",
+        default=[],
+        metavar="SOLVER",
+        help="others on the same problems: methods of THE TABLE, or your own as "
+        "package.module:factory, where factory(x0, sigma0, popsize, seed) returns an object with "
+        "ask(), tell(f) or tell(x, f), and stop()",
+    )
 
 
 def _add_workers(parser: argparse.ArgumentParser) -> None:
@@ -130,6 +141,7 @@ def _run(options: argparse.Namespace) -> int:
     """Run what is chosen and not there yet."""
     from fmnes.experiments import runner
 
+    sys.path.insert(0, os.getcwd())  # where a user's factory may be
     chosen = _chosen(options)
     _positive("--workers", options.workers)
     count = runner.run(chosen, options.results, options.workers)
@@ -147,7 +159,8 @@ def _chosen(options: argparse.Namespace) -> list[Trial]:
         if wanted is not None:
             _known(f"--{option}", wanted, {getattr(trial, field) for trial in chosen})
             chosen = [trial for trial in chosen if getattr(trial, field) in wanted]
-    return chosen
+    others = [protocol.beside(chosen, solver_of(name)) for name in options.beside]
+    return list(dict.fromkeys([*chosen, *(trial for one in others for trial in one)]))
 
 
 def _known(argument: str, words: list[Any], known: Any) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import cr_fm_nes, dx_nes_ic
 from fmnes.experiments import protocol
+from fmnes.experiments.claims import name_of
 from fmnes.experiments.protocol import Solver
 from fmnes.experiments.statistics import Table
 
@@ -90,7 +91,8 @@ def high_dimensional(table: Table) -> "Figure":
 
 
 def _panels(table: Table, dims: Sequence[int], solvers: Sequence[Solver]) -> "Figure":
-    """A row for each dimension, a panel for each function."""
+    """A row for each dimension, a panel for each function; with a user's own solvers."""
+    solvers = [*solvers, *table.others]
     figure = _new(7.2, 0.4 + 1.5 * len(dims))
     grid = figure.subplots(len(dims), len(protocol.FUNCTIONS), squeeze=False)
     for row, dim in zip(grid, dims, strict=True):
@@ -108,8 +110,16 @@ def _panels(table: Table, dims: Sequence[int], solvers: Sequence[Solver]) -> "Fi
                 axes.set_xlabel(r"population size $\lambda$")
         row[0].set_ylabel(f"$d = {dim}$")
     figure.supylabel("evaluations / success rate", fontsize=8)
-    _legend_below(figure, [STYLES[solver] for solver in solvers])
+    _legend_below(figure, [_style(solver, table) for solver in solvers])
     return figure
+
+
+def _style(solver: Solver, table: Table) -> dict[str, Any]:
+    """The paper's, or shades of grey for solvers that it does not know."""
+    if solver in STYLES:
+        return STYLES[solver]
+    shade = 0.6 * table.others.index(solver) / len(table.others)
+    return {"color": str(shade), "marker": "*", "linestyle": ":", "label": name_of(solver)}
 
 
 def _metric_line(axes: Any, table: Table, function: str, dim: int, solver: Solver) -> None:
@@ -119,7 +129,7 @@ def _metric_line(axes: Any, table: Table, function: str, dim: int, solver: Solve
         for (problem, who), cell in sorted(table.cells.items())
         if who == solver and problem[:2] == (function, dim)
     ]
-    style = dict(STYLES[solver])
+    style = dict(_style(solver, table))
     label = style.pop("label")
     solved = [(lam, cell) for lam, cell in found if math.isfinite(cell.metric)]
     if not solved:  # nothing was run, or nothing reached the target: the tables say which

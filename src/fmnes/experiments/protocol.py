@@ -176,6 +176,14 @@ def trials_of(names: Iterable[str], size: Callable[[Trial], bool]) -> list[Trial
     return [trial for trial in dict.fromkeys(every) if size(trial)]
 
 
+def beside(trials: Iterable[Trial], solver: Solver) -> list[Trial]:
+    """The same problems as often as each was tried at most, by another solver."""
+    problems = dict.fromkeys(
+        trial._replace(method=solver[0], variant=solver[1]) for trial in trials
+    )
+    return list(problems)
+
+
 def full(trial: Trial) -> bool:
     """Everything."""
     del trial

@@ -136,7 +136,7 @@ def _markdown(found: Iterable[Claim]) -> Iterator[str]:
 def _cells(table: Table, experiments: Sequence[str]) -> Iterator[str]:
     """Problems down, solvers across."""
     trials = protocol.trials_of(experiments, protocol.full)
-    solvers = list(dict.fromkeys(trial.solver for trial in trials))
+    solvers = [*dict.fromkeys(trial.solver for trial in trials), *table.others]
     problems = sorted({(t.dim, _order(t.function), t.popsize, t.function) for t in trials})
     yield from _header(["d", "function", "&lambda;", *map(name_of, solvers)])
     for dim, _, popsize, function in problems:

@@ -16,15 +16,13 @@ from fmnes import kernels
 from fmnes.experiments.processes import pool
 from fmnes.experiments.protocol import Trial, expected_seconds
 from fmnes.experiments.results import Appender, Row, read
-from fmnes.experiments.solvers import PACKAGES, SOLVERS
+from fmnes.experiments.solvers import PACKAGES, solve
 
 
 def run_trial(trial: Trial) -> Row:
     """One trial; in a process of `pool` it gives the same number wherever it is run."""
     begun = time.perf_counter()
-    outcome = SOLVERS[trial.solver](
-        trial.problem, trial.popsize, trial.seed, trial.ftarget, trial.maxfevals
-    )
+    outcome = solve(trial)
     seconds = time.perf_counter() - begun
     return Row(
         trial,

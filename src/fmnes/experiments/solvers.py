@@ -22,7 +22,7 @@ from fmnes._engine import Address, Engine
 from fmnes.algorithms import METHODS, Algorithm, cr_fm_nes, sep_cma, vd_cma
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms._shared import Shape
-from fmnes.experiments import protocol
+from fmnes.experiments import ask_tell, protocol
 from fmnes.problems import Problem
 
 ENDLESS = fmnes.Stopping(tolx=0.0, tolsigmaup=math.inf, stagnation=10**9)
@@ -240,6 +240,39 @@ def _cmaes(problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals:
         x = np.asarray([opt.ask() for _ in range(popsize)])
         opt.tell(list(zip(x, run.evaluate(x).tolist(), strict=True)))
     return run.outcome
+
+
+# === Those of a user ===
+
+
+def _asked(
+    name: str, problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals: int
+) -> Outcome:
+    """``factory(x0, sigma0, popsize, seed)`` makes an object that asks and tells."""
+    factory = ask_tell.imported("--beside", name, list(METHODS))
+    solver = factory(problem.x0.copy(), problem.sigma0, popsize, seed)
+    ask_tell.check("--beside", name, solver)
+    run = _Run(problem, ftarget, maxfevals)
+    both = ask_tell.takes_candidates(solver)
+    while run.goes_on(popsize) and not solver.stop():
+        x = np.asarray(solver.ask())
+        f = run.evaluate(x)
+        solver.tell(*([x, f] if both else [f]))
+    return run.outcome
+
+
+def solver_of(name: str) -> protocol.Solver:
+    """A method of THE TABLE, or ``package.module:factory``; it has to be there."""
+    if name not in METHODS:
+        ask_tell.imported("--beside", name, list(METHODS))
+        return name, "yours"
+    return protocol.SAFE if name == "cr-fm-nes" else (name, "ours")
+
+
+def solve(trial: protocol.Trial) -> Outcome:
+    """Let the solver of a trial run it."""
+    run = SOLVERS.get(trial.solver, partial(_asked, trial.method))
+    return run(trial.problem, trial.popsize, trial.seed, trial.ftarget, trial.maxfevals)
 
 
 # === The table ===

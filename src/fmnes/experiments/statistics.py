@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmnes.experiments.protocol import Solver, Trial
+from fmnes.experiments.protocol import EXPERIMENTS, Solver, Trial, full, trials_of
 from fmnes.experiments.results import Row
 
 _RESAMPLES = 2000
@@ -125,6 +125,12 @@ class Table:
     def cells(self) -> dict[tuple[Problem, Solver], Cell]:
         """Each with its cell."""
         return {key: cell_of(rows) for key, rows in self.rows.items()}
+
+    @cached_property
+    def others(self) -> list[Solver]:
+        """Solvers that the protocol does not know: those that a user put beside."""
+        known = {trial.solver for trial in trials_of(EXPERIMENTS, full)}
+        return sorted({solver for _, solver in self.rows} - known)
 
     def ratios(self, function: str, dim: int, a: Solver, b: Solver) -> dict[int, float]:
         """By population size: the metric of a over that of b, where at least one succeeded."""

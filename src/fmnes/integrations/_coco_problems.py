@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fmnes
-from fmnes.integrations._coco_solvers import factory_of, label_of, takes_candidates
+from fmnes.experiments.ask_tell import takes_candidates
+from fmnes.integrations._coco_solvers import factory_of, label_of
 
 SIGMA0 = 2.0  # a fifth of the domain [-5, 5]; COCO proposes where to start
 _TRIGGERS = 20  # targets a decade, as many as cocopp's reduce_size keeps; COCO's default is 100

@@ -12,34 +12,22 @@ it is what the data of COCO's archive are compared by.
 """
 
 import importlib.util
-import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cache, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmnes._optimizer import Optimizer
 from fmnes.algorithms import METHODS
+from fmnes.experiments import ask_tell
+from fmnes.experiments.ask_tell import AskTell
 
 _INSTALL = 'pip install "fmnes[coco]"'
 _PEERS = ("pycma", "pycma:vd")
-
-
-class AskTell(Protocol):
-    """One run of a solver."""
-
-    def ask(self) -> Sequence[NDArray[np.float64]]:
-        """Candidates to evaluate, one a row."""
-
-    def tell(self, *told: Any) -> Any:
-        """Take in their values: ``tell(f)``, or ``tell(x, f)`` where it needs both."""
-
-    def stop(self) -> Any:
-        """Whether this run should end."""
 
 
 Factory = Callable[[NDArray[np.float64], float, int, int], AskTell]
@@ -54,28 +42,18 @@ def factory_of(name: str) -> Factory:
     elif name in _PEERS:
         start = partial(_pycma, variant)
     else:
-        start = _user_factory(name)
+        start = ask_tell.imported("solvers", name, [*METHODS, *_PEERS])
     try:
         run = start(np.zeros(20), 2.0, 1, 0)
     except (TypeError, ValueError) as error:
         raise TypeError(f"solvers: {name}(x0, sigma0, seed, restart) fails: {error}") from error
-    _check(name, run)
+    ask_tell.check("solvers", name, run)
     return start
 
 
 def label_of(name: str) -> str:
     """What its data and its lines in the figures are called: all file systems and COCO take it."""
     return re.sub(r"[^\w.-]", "-", name)
-
-
-def takes_candidates(run: AskTell) -> bool:
-    """Whether it wants ``tell(x, f)``; ``tell(f)`` otherwise."""
-    needed = [
-        p
-        for p in inspect.signature(run.tell).parameters.values()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
-    return len(needed) > 1
 
 
 def _settings(method: str, variant: str) -> Any:
@@ -107,32 +85,6 @@ def _pycma(
         options = GaussVDSampler.extend_cma_options(options)
     run: AskTell = cma.CMAEvolutionStrategy(x0, sigma0, options)
     return run
-
-
-def _user_factory(name: str) -> Factory:
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise ValueError(
-            f"solvers: expected one of {', '.join([*METHODS, *_PEERS])} or package.module:factory, "
-            f"got {name!r}"
-        )
-    try:
-        factory = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"solvers: {name!r} cannot be imported: {error}") from error
-    if not callable(factory):
-        raise TypeError(f"solvers: expected a function {name}, got {factory!r}")
-    made: Factory = factory
-    return made
-
-
-def _check(name: str, run: Any) -> None:
-    missing = [part for part in ("ask", "tell", "stop") if not callable(getattr(run, part, None))]
-    if missing:
-        raise TypeError(
-            f"solvers: expected {name} to make objects with ask(), tell() and stop(), "
-            f"got {type(run).__name__} without {' and '.join(missing)}"
-        )
 
 
 def require(*modules: str) -> None:
