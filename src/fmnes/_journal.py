@@ -71,6 +71,7 @@ class Entry:
         if self.known:
             values[list(self.known)] = list(self.known.values())
         self.values, self.complete = values, True
+        self.known = {}
 
     def outcome(self) -> Outcome:
         """The same as an evaluation gives it."""
@@ -215,7 +216,7 @@ def _take(record: bytes, entries: list[Entry]) -> bool:
     elif count == entry.popsize:
         entry.note_rest(np.frombuffer(content, "<f8").astype(np.float64))
     else:
-        for i, value in enumerate(np.frombuffer(content, "<f8").tolist(), start=first):
+        for i, (value,) in enumerate(struct.iter_unpack("<d", content), start=first):
             entry.note(i, value, None)
     return True
 

@@ -24,12 +24,7 @@ logger = logging.getLogger("fmnes")
 
 _SAVED = ("current", "elapsed", "finished", "first_error", "schedule")
 # After these a further run would be pointless, or unwanted.
-_FINAL = (
-    Status.FTARGET,
-    Status.UNBOUNDED,
-    Status.TIMEOUT,
-    Status.CALLBACK,
-)
+_FINAL = (Status.FTARGET, Status.UNBOUNDED, Status.TIMEOUT, Status.CALLBACK)
 
 
 class Search:
@@ -62,27 +57,22 @@ class Search:
             return cls(first, schedule, None)
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
-        search = cls(first, schedule, Store(checkpoint))
+        store = Store(checkpoint)
+        search = cls(first, schedule, store)
         try:
-            search._resume_or_begin(checkpoint, resume, seeded)
+            store.open()
+            saved = None if resume == "never" else store.load(_SAVED, must=resume == "must")
+            if saved is None:
+                search.save()  # from the start: a seed that was not given cannot be asked for again
+            else:
+                search._go_on(store, saved, seeded)
         except BaseException:
             search.close()
             raise
         return search
 
-    def _resume_or_begin(self, checkpoint: Checkpoint, resume: str, seeded: bool) -> None:
-        store = self._store
-        if store is None:
-            return
-        store.open()
-        saved = None if resume == "never" else store.load(_SAVED)
-        if saved is None:
-            if resume == "must":
-                raise FileNotFoundError(
-                    f"checkpoint: expected a saved search at {checkpoint.path}, got none"
-                )
-            self.save()  # what is not asked for again, such as the seed, is kept from the start
-            return
+    def _go_on(self, store: Store, saved: dict[str, Any], seeded: bool) -> None:
+        """Take the place of the search that was saved, and read what is known since."""
         from fmnes import _checkpoint  # here: it would double the time of import
 
         _check_same(self.current, saved, self._schedule, seeded)

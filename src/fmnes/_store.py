@@ -67,9 +67,9 @@ class Checkpoint:
 class Store:
     """The files of one search.
 
-    At every instant they hold all that was entered, whichever call the process dies in: a
-    checkpoint is there under its name or under the older one, and the journals are read from
-    where it was written, whatever they hold of earlier times.
+    At every instant they hold all that was entered, whichever call the process dies in: there is
+    a checkpoint under the path itself, and the journals are read from where it was written on,
+    whatever they hold of earlier times.
     """
 
     def __init__(self, settings: Checkpoint) -> None:
@@ -110,11 +110,15 @@ class Store:
             self._drop_journal()
             self._lock.release()
 
-    def load(self, names: tuple[str, ...]) -> dict[str, Any] | None:
-        """The newest checkpoint that is whole, with these names; None where there is none."""
+    def load(self, names: tuple[str, ...], *, must: bool) -> dict[str, Any] | None:
+        """The newest checkpoint that is whole; None where there is none, if none ``must`` be."""
         from fmnes import _checkpoint
 
         if not os.path.exists(self._path):
+            if must:
+                raise FileNotFoundError(
+                    f"checkpoint: expected a saved search at {self._path}, got none"
+                )
             return None
         names = (*names, "search")
         try:

@@ -126,6 +126,27 @@ def test_a_handler_of_the_program_stays_in_charge():
     assert result.nit == 10
 
 
+FORKING = """
+    import os, signal
+    import fmnes
+
+    def fun(x):
+        child = os.fork()
+        if child == 0:
+            signal.raise_signal(signal.SIGTERM)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == signal.SIGTERM
+        return float((x**2).sum())
+
+    assert fmnes.minimize(fun, [3.0] * 4, 1.0, maxiter=2).nit == 2
+"""
+
+
+def test_a_forked_child_ends_as_it_would_without_us():
+    """Pools that fork end their workers by SIGTERM."""
+    subprocess.run([sys.executable, "-c", textwrap.dedent(FORKING)], check=True, timeout=60)
+
+
 def test_other_threads_are_left_alone():
     results = []
     thread = threading.Thread(target=lambda: results.append(search(sphere, maxiter=10)))

@@ -1,0 +1,64 @@
+"""Files that were written earlier, and searches on arrays of other libraries."""
+
+import importlib
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+from checkpoints.common import Counted, digest, search, sphere
+
+import fmnes
+from fmnes import kernels
+
+STORED = pathlib.Path(__file__).parent / "formats"
+
+
+@pytest.mark.parametrize("folder", sorted(STORED.iterdir()), ids=lambda folder: folder.name)
+def test_what_was_written_by_an_earlier_version_goes_on(folder, tmp_path, caplog):
+    """Made by make_format.py; to be kept as long as we promise to read the format."""
+    opt = fmnes.Optimizer.load(folder / "search.npz")
+    assert (opt.nit, opt.nfev, opt.popsize) == (3, 24, 8)
+    assert opt.result.fun == sphere(opt.result.x)
+    for file in folder.iterdir():
+        shutil.copy(file, tmp_path)
+    rest = Counted()
+    result = search(rest, tmp_path / "run.npz", ftarget=1e-8, resume="must")
+    assert result.success
+    known = result.nfev - len(rest.calls)
+    if kernels.in_use == "native":
+        assert known == 5 * 8 + 3  # 5 generations, and 3 values of the next
+    else:  # they were written with the compiled kernels
+        assert known == 5 * 8 + 3 or "holds values of other candidates" in caplog.text
+
+
+@pytest.mark.arrays
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_searches_on_other_arrays_resume(library, tmp_path):
+    module = pytest.importorskip(library, reason=f"needs the extra fmnes[{library}]")
+    xp = module if library == "torch" else importlib.import_module("jax.numpy")
+
+    def run(fun, path=None):
+        x0 = xp.asarray(np.full(5, 3.0, np.float32))
+        return fmnes.minimize(fun, x0, 1.0, rng=1, maxiter=10, checkpoint=path)
+
+    def square(x):
+        return float((x**2).sum())
+
+    expected = run(square)
+    left = [50]
+
+    def broken(x):
+        left[0] -= 1
+        if not left[0]:
+            raise RuntimeError("the end")
+        return square(x)
+
+    path = tmp_path / "run.npz"
+    with pytest.raises(RuntimeError, match="the end"):
+        run(broken, path)
+    left[0] = 1000
+    resumed = run(broken, path)
+    assert 1000 - left[0] == 10 * 8 - 49
+    assert type(resumed.x) is type(expected.x)
+    assert digest(resumed) == digest(expected)
