@@ -28,11 +28,24 @@ class Dask(Elastic):
         self._client = getattr(pool, "_client", pool)
         self._executor = self._client.get_executor(pure=False)
         self._keys: dict[Future[Any], str] = {}
+        self._seen: set[Any] = set()  # names of workers
         self._name, self._numbers = uuid.uuid4().hex, itertools.count()
         self._client.register_plugin(_DeafToInterrupts())
 
     def count(self) -> int:
-        """Threads of all workers."""
+        """Threads of all workers; those that the cluster gave up are replaced.
+
+        It does so with workers that are not back in time, as one is that is killed once more.
+        """
+        cluster = self._client.cluster
+        wanted, there = getattr(cluster, "worker_spec", {}), getattr(cluster, "workers", {})
+        self._seen.update(there)
+        lost = [name for name in wanted if name in self._seen and name not in there]
+        if lost:
+            size = len(wanted)
+            for name in lost:  # under new names: the scheduler may still know the old ones
+                del wanted[name]
+            cluster.scale(size)
         return sum(self._client.nthreads().values())
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
@@ -48,8 +61,8 @@ class Dask(Elastic):
         return self._client.scatter(data, hash=False)
 
     def failure(self, error: Exception) -> Failure:
-        """Dask reports a killed worker only after several attempts of its own."""
-        tried = type(error).__name__ == "KilledWorker"
+        """Dask reports a killed worker after so many attempts of its own as it is set to make."""
+        tried = getattr(error, "allowed_failures", 0)  # of its KilledWorker
         return super().failure(error)._replace(lost=not tried)
 
     def is_queued(self, handle: Future[Any]) -> bool:
@@ -61,13 +74,17 @@ class Dask(Elastic):
         worker = self._worker_of(handle)
         handle.cancel()
         if worker is not None:
-            try:
-                told = self._client.restart_workers([worker], _PATIENCE, raise_for_error=False)
-            except ValueError as error:  # it has no nanny
-                raise EvaluationError(f"timeout: expected workers with a nanny; {error}") from error
-            if told.get(worker) not in ("OK", "removed"):
-                raise EvaluationError(f"timeout: the Dask worker {worker} hangs and was not ended")
+            self.restart(worker)
         return True
+
+    def restart(self, worker: str) -> None:
+        """End a worker and what it does; its nanny starts it again."""
+        try:
+            told = self._client.restart_workers([worker], _PATIENCE, raise_for_error=False)
+        except ValueError as error:  # it has no nanny
+            raise EvaluationError(f"timeout: expected workers with a nanny; {error}") from error
+        if told.get(worker) not in ("OK", "removed"):
+            raise EvaluationError(f"timeout: the Dask worker {worker} hangs and was not ended")
 
     def kill(self) -> None:
         """With the cluster, if the client made it."""

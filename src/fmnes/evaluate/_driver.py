@@ -139,9 +139,10 @@ class Driver:
     # === Landing ===
 
     def _completed(self) -> Sequence[Any]:
+        slot = self._slots[0]
         deadline = min(flight.deadline for flight in self._flights.values())
-        seconds = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
-        return self._slots[0].completed(list(self._flights), seconds)
+        seconds = min(slot.patience, max(0.0, deadline - time.monotonic()))
+        return slot.completed(list(self._flights), None if seconds == math.inf else seconds)
 
     def _land(self, handles: Sequence[Any]) -> None:
         """Enter what came back; only then see to the slots that broke."""

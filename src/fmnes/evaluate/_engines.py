@@ -3,6 +3,7 @@
 An engine is recognised by its type's module, and nothing of it is imported before it is used.
 """
 
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -11,7 +12,7 @@ from typing import Any
 from fmnes.evaluate._guard import failure_of
 from fmnes.evaluate._outcome import Failure
 
-_LOOK_AGAIN = 1.0  # seconds until the width of an elastic cluster is asked for again
+_LOOK_AGAIN = 2.0  # seconds until a cluster is asked again how many workers it has
 
 
 class Engine:
@@ -21,6 +22,7 @@ class Engine:
     isolates = False
     can_stop = False  # a single chunk
     can_be_killed = True  # all of them, or left behind where they are threads
+    patience = math.inf  # seconds until one should look again how many workers there are
 
     def __init__(self, pool: Any) -> None:
         self.pool = pool
@@ -103,8 +105,8 @@ class Jobs(Engine):
     can_stop = True
 
     def is_queued(self, handle: Any) -> bool:
-        """As the batch system has it."""
-        return handle.state in ("PENDING", "UNKNOWN")
+        """As the batch system has it; where it keeps no accounts, waiting counts as running."""
+        return bool(handle.state == "PENDING")
 
     def stop(self, handle: Any) -> bool:
         """``scancel`` and the like."""
@@ -118,6 +120,7 @@ class Elastic(Engine):
     is_remote = True
     isolates = True
     can_stop = True
+    patience = _LOOK_AGAIN
 
     def __init__(self, pool: Any) -> None:
         super().__init__(pool)

@@ -61,6 +61,11 @@ class Pool:
         starting = self._engine.is_remote and self._answers < (self.width or 1)
         return _STARTING if starting else 0.0
 
+    @property
+    def patience(self) -> float:
+        """Clusters grow and shrink."""
+        return self._engine.patience
+
     def prepare(self, cargo: Cargo) -> None:
         """Nothing to wait for."""
 

@@ -47,6 +47,10 @@ class Slot(Protocol):
     def allowance(self) -> float:
         """Seconds that the next chunk may take beside its work, for a worker to start."""
 
+    @property
+    def patience(self) -> float:
+        """Seconds to wait at most until one should look again how wide it is."""
+
     def prepare(self, cargo: Cargo) -> Any | None:
         """A handle to wait for before the first candidate, or None."""
 

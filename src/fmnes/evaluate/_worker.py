@@ -5,6 +5,7 @@ can say which candidate was to blame, or for how long each of them ran. With a p
 for each worker, a death or a hang costs exactly one chunk. It is quicker, too.
 """
 
+import math
 from collections import deque
 from collections.abc import Sequence
 
@@ -29,6 +30,7 @@ class Worker:
     isolates = replaceable = can_stop = builds = True
     leaves_stragglers = False
     allowance = 0.0
+    patience = math.inf
 
     def __init__(self) -> None:
         self._process: Process | None = None
