@@ -27,6 +27,7 @@ from fmnes.algorithms.sep_cma import SepCMA as SepCMA
 from fmnes.algorithms.snes import SNES as SNES
 from fmnes.algorithms.vd_cma import VDCMA as VDCMA
 from fmnes.algorithms.xnes import XNES as XNES
+from fmnes.cluster import Cluster as Cluster
 from fmnes.evaluate import EvaluationError as EvaluationError
 from fmnes.evaluate import Evaluator as Evaluator
 

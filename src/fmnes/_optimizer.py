@@ -143,6 +143,7 @@ class Optimizer:
         self._engine = engine(
             self._algorithm, params, state, address, setup.stopping.tolx, initial, best
         )
+        self._told: NDArray[np.float64] | None = None  # the last values
         self._seconds = 0.0  # spent in this generation
         self._handed_out = time.monotonic()
 
@@ -180,14 +181,15 @@ class Optimizer:
         """
         if not self._algorithm.LINEAR or not isinstance(self.setup.mean, np.ndarray):
             return None
-        setup, tally = self.setup, self._tally
-        stream = random.population_stream(self._run)
-        address = Address(setup.seed, stream, tally.generation)
+        setup, stream = self.setup, random.population_stream(self._run)
+        address = Address(setup.seed, stream, self._tally.generation)
         self._asked = True
         self._handed_out = time.monotonic()
-        return Population(
+        population = Population(
             setup.method, setup.settings, self._popsize, self._state, address, setup.box
         )
+        population.search, population.told = self._engine, self._told
+        return population
 
     def tell(self, x_or_f: Any, f: Any = None, /) -> None:
         """Take in the values of the candidates: ``tell(f)``, or ``tell(x, f)`` with ask's x.
@@ -201,7 +203,7 @@ class Optimizer:
         if f is not None:
             self._check_told(x_or_f)
         generation = self._engine.tell(values, self._tally.best_f)
-        self._asked = False
+        self._asked, self._told = False, values
         seconds = self._seconds + time.monotonic() - begun
         self._tally.record(generation, begun - self._handed_out, seconds)
         self._seconds = 0.0

@@ -57,16 +57,20 @@ class Cargo:
     """One evaluation's freight: the objective, and the candidates."""
 
     def __init__(self, task: Task, x: Any, packer: Packer) -> None:
-        self.task, self._x, self._packer = task, x, packer
+        self.task, self.x, self._packer = task, x, packer
+
+    @cached_property
+    def objective(self) -> Parcel:
+        """The objective with its further arguments."""
+        return self._packer.pack(self.task)
 
     @cached_property
     def parcels(self) -> tuple[Parcel, ...]:
         """What a worker has to hold before it is given candidates."""
-        objective = self._packer.pack(self.task)
-        if not isinstance(self._x, Population):
-            return (objective,)
-        data = pickle.dumps(self._x, protocol=pickle.HIGHEST_PROTOCOL)
-        return objective, Parcel("population", _new_key(), data)
+        if not isinstance(self.x, Population):
+            return (self.objective,)
+        data = pickle.dumps(self.x, protocol=pickle.HIGHEST_PROTOCOL)
+        return self.objective, Parcel("population", _new_key(), data)
 
     @property
     def names(self) -> list[Parcel]:
@@ -75,11 +79,11 @@ class Cargo:
 
     def rows(self, candidates: Sequence[int], *, built_there: bool = False) -> Any:
         """Candidates to send along; None if the worker builds them from the population."""
-        if isinstance(self._x, Population):
-            return None if built_there else [self._x.row(i) for i in candidates]
-        if isinstance(self._x, np.ndarray):
-            return self._x[candidates, :]
-        return [self._x[i, ...] for i in candidates]
+        if isinstance(self.x, Population):
+            return None if built_there else [self.x.row(i) for i in candidates]
+        if isinstance(self.x, np.ndarray):
+            return self.x[candidates, :]
+        return [self.x[i, ...] for i in candidates]
 
 
 _numbers = itertools.count()

@@ -8,6 +8,7 @@ import numpy as np
 
 from fmnes._checks import to_host
 from fmnes._population import Population
+from fmnes.cluster._cluster import Cluster
 from fmnes.evaluate._guard import Task, guarded_pair
 from fmnes.evaluate._outcome import Failure, Ledger, OnError, Outcome, Report
 from fmnes.evaluate._policies import Policies
@@ -26,13 +27,14 @@ class Evaluator:
 
     Parameters
     ----------
-    workers : None, int, object with ``submit``, or callable
+    workers : None, int, object with ``submit``, callable, or Cluster
         None evaluates in the calling thread. An int n keeps n processes: one that dies or hangs
         is replaced and costs one candidate. An object with ``submit`` (any
         `concurrent.futures.Executor`, a Dask ``Client``, a `RayExecutor`, an executor of submitit,
         or whatever returns objects with ``done()`` and ``result()``) is used and left open. A
         callable without arguments that makes such an object is called when one is needed: after a
-        breakdown, again. An executor that was passed in and breaks cannot be built anew.
+        breakdown, again. An executor that was passed in and breaks cannot be built anew. A
+        `Cluster` keeps the state of the search on each of its workers.
     timeout : float, optional
         Seconds that one evaluation may take. Then its worker is killed, so ``workers`` has to be an
         int, a callable, or of Dask or Ray; threads cannot be killed, only left behind. Workers of
@@ -81,6 +83,8 @@ class Evaluator:
     ) -> None:
         self._policies = Policies(timeout, retries, on_error, fraction, chunksize).checked()
         self._slots = _slots(workers)
+        # A cluster always builds its candidates itself: that is what it is for.
+        self._large = 0 if isinstance(workers, Cluster) else _LARGE
         self._map: MapLike = map
         # Nothing to decide means nothing to guard: what the objective raises goes straight up.
         self._plain = not self._slots and retries == 0 and on_error == "raise"
@@ -148,7 +152,7 @@ class Evaluator:
 
     def builds(self, nbytes: int) -> bool:
         """Whether workers should build a population of so many bytes by themselves."""
-        return nbytes >= _LARGE and any(slot.builds for slot in self._slots[:1])
+        return nbytes >= self._large and any(slot.builds for slot in self._slots[:1])
 
     def close(self) -> None:
         """End the processes and pools that this object made; a later `evaluate` makes new ones."""
@@ -212,11 +216,15 @@ def _slots(workers: Any) -> "Sequence[Slot]":
         from fmnes.evaluate._worker import Worker
 
         return [Worker() for _ in range(workers)]
+    if isinstance(workers, Cluster):
+        from fmnes.cluster._crew import Crew
+
+        return [Crew(workers)]
     is_factory = callable(workers) and (isinstance(workers, type) or not hasattr(workers, "submit"))
     if not is_factory and not hasattr(workers, "submit"):
         raise TypeError(
-            "workers: expected None, a number of processes, an object with a `submit` method or a "
-            f"function that makes one, got {type(workers).__name__}: {workers!r}"
+            "workers: expected None, a number of processes, an object with a `submit` method, a "
+            f"function that makes one, or a Cluster, got {type(workers).__name__}: {workers!r}"
         )
     from fmnes.evaluate._pool import Pool
 

@@ -1,0 +1,85 @@
+"""A cluster within this process, whose workers can be lost, altered and held up; and objectives."""
+
+import pickle
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+
+from fmnes.cluster._replica import Replica
+
+
+class Actor:
+    def __init__(self, replica):
+        self.replica = replica
+        self.thread = ThreadPoolExecutor(1)
+        self.is_lost = False
+        self.calls = []  # names of methods
+
+
+class LocalHost:
+    """Actors as threads. What they are told and answer goes through pickle, as anywhere."""
+
+    def __init__(self, room=2, make=Replica):
+        self.room, self.make = room, make
+        self.actors = []
+        self.sent = self.received = 0  # bytes
+        self.before = lambda actor, method: None  # called before each call is made
+        self.gate = threading.Event()  # closed: the actors from `room` on wait for room
+        self.ended = 0
+
+    def count(self):
+        return self.room
+
+    def start(self):
+        self.actors.append(Actor(self.make()))
+        return self.actors[-1]
+
+    def call(self, actor, method, *args):
+        data = pickle.dumps(args, protocol=pickle.HIGHEST_PROTOCOL)
+        self.sent += len(data)
+        actor.calls.append(method)
+        future = Future()
+        self.before(actor, method)
+        late = self.actors.index(actor) >= self.room
+        actor.thread.submit(self._answer, actor, method, data, late, future)
+        return future
+
+    def _answer(self, actor, method, data, late, future):
+        if late:
+            self.gate.wait(30)
+        if actor.is_lost:
+            future.set_exception(ConnectionError("the machine was taken away"))
+            return
+        try:
+            answer = pickle.dumps(getattr(actor.replica, method)(*pickle.loads(data)))
+        except Exception as error:  # noqa: BLE001  as an engine does
+            future.set_exception(error)
+            return
+        self.received += len(answer)
+        future.set_result(pickle.loads(answer))
+
+    def end(self, actor, *, busy):
+        self.ended += 1
+        actor.is_lost = True
+        actor.thread.shutdown(wait=False)
+
+    def calls(self, method):
+        return sum(actor.calls.count(method) for actor in self.actors)
+
+
+def digest(result):
+    """Everything in a Result but its seconds, to the bit."""
+    history = result.history.to_array()
+    names = [name for name in history.dtype.names if not name.startswith("seconds")]
+    figures = (result.fun, result.sigma, result.nfev, result.nit, result.status, result.nfailed)
+    vectors = (result.x, result.mean, result.shape.D, result.shape.v)
+    return (
+        repr(figures),
+        *(np.asarray(vector).tobytes() for vector in vectors if vector is not None),
+        *(np.ascontiguousarray(history[name]).tobytes() for name in names),
+    )
+
+
+def ellipsoid(x):
+    return float(np.sum(np.logspace(0, 3, len(x)) * x * x))
