@@ -3,7 +3,6 @@
 import argparse
 import os
 import sys
-import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -133,7 +132,7 @@ def _list(options: argparse.Namespace) -> int:
             counts.append(f"{len(trials) - len(left)} of {len(trials)}")
             hours.append(sum(map(expected_seconds, left)) / 3600)
         print(f"{name:17} {counts[0]:>11} {counts[1]:>13} {hours[0]:>20.1f}, {hours[1]:.1f}")
-        print(textwrap.indent((experiment.__doc__ or "").strip(), " " * 18))
+        print(" " * 18 + (experiment.__doc__ or "").partition("\n")[0])
     return 0
 
 

@@ -129,9 +129,12 @@ def witnesses() -> Iterator[Trial]:
 
 
 def constants() -> Iterator[Trial]:
-    """Our texts with the constants of a package fed in, beside that package."""
+    """Our texts with the constants of a package fed in, beside that package.
+
+    Not on Rastrigin's function: at its population sizes the c_mu of cmaes exceeds 1.
+    """
     solvers = [VD_FED, SEP_FED_CMAES, SEP_FED_PYCMA, SEP_PYCMA]
-    return _grid([80, 200], solvers, sizes=(0, 2), trials=10)
+    return _grid([80, 200], solvers, functions=FUNCTIONS[:4], sizes=(0, 2), trials=10)
 
 
 def representations() -> Iterator[Trial]:
