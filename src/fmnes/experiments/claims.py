@@ -58,7 +58,8 @@ class Claim(NamedTuple):
     def held(self) -> str:
         """How many of the checks that could be decided hold."""
         decided = [check.holds for check in self.checks if check.holds is not None]
-        return f"{sum(decided)} of {len(decided)}"
+        missing = len(self.checks) - len(decided)
+        return f"{sum(decided)} of {len(decided)}" + (f", {missing} not run" if missing else "")
 
     @property
     def verdict(self) -> str:

@@ -111,7 +111,7 @@ def _claims(found: Iterable[Claim]) -> Iterator[str]:
     for claim in found:
         kind = _CLASSES[claim.verdict]
         yield f"<tr><td>{claim.where}<td>{html.escape(claim.words)}<details><summary>"
-        yield f"{claim.held} checks hold</summary><ul>"
+        yield f"checks that hold: {claim.held}</summary><ul>"
         for check in claim.checks:
             mark = {True: "", False: " class=no", None: " class=missing"}[check.holds]
             yield f"<li{mark}>{html.escape(check.numbers)}</li>"
