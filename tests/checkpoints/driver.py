@@ -40,15 +40,20 @@ def faulty(x, log, seconds):
 
 def options(method, fun, workers, log, seconds=0.0, checkpoint=None):
     """Arguments of minimize, from what can be written in JSON."""
-    policy = {"on_error": "penalize"} if fun == "faulty" else {}
+    evaluator = fmnes.Evaluator(
+        workers,
+        on_error="penalize" if fun == "faulty" else "raise",
+        chunksize=None if workers is None else 1,
+    )
     return {
         "fun": globals()[fun],
         "x0": [3.0] * 4,
         "sigma0": 2.0,
         "method": method,
         "args": (log, seconds),
-        "workers": fmnes.Evaluator(workers, **policy) if policy else workers,
+        "workers": evaluator,
         "restarts": 2,
+        "maxfevals": 2400,
         "stopping": fmnes.Stopping(tolx=0.05),
         "rng": 3,
         "checkpoint": None if checkpoint is None else fmnes.Checkpoint(checkpoint, every=0.02),
@@ -56,4 +61,6 @@ def options(method, fun, workers, log, seconds=0.0, checkpoint=None):
 
 
 if __name__ == "__main__":
-    print(digest(fmnes.minimize(**options(**json.loads(sys.argv[1])))))
+    arguments = options(**json.loads(sys.argv[1]))
+    with arguments["workers"]:
+        print(digest(fmnes.minimize(**arguments)))

@@ -19,12 +19,14 @@ from fmnes._search import _SAVED
 
 pytestmark = pytest.mark.engines
 
-LIMIT = 120  # seconds, for one whole test
+LIMIT = 300  # seconds for one test: it needs 30, but machines are busy at times
 SEARCHES = {
-    "serial": ("cr-fm-nes", "rastrigin", None, 0.001),
-    "faulty": ("cma-es", "faulty", None, 0.001),
-    "workers": ("cr-fm-nes", "faulty", 2, 0.004),
+    "serial": ("cr-fm-nes", "rastrigin", None, 0.003),
+    "faulty": ("cma-es", "faulty", None, 0.003),
+    "workers": ("cr-fm-nes", "faulty", 2, 0.006),
 }
+# At the most: each of two workers has a candidate at hand and another one in its pipe.
+IN_FLIGHT = {None: 1, 2: 4}
 
 
 class Reference:
@@ -37,7 +39,7 @@ class Reference:
         content = log.read_bytes()
         self.marks = [content[i : i + 4] for i in range(0, len(content), 4)]
         assert len(self.marks) == len(set(self.marks)) == result.nfev
-        assert len(self.runs) == 3
+        assert len(self.runs) > 1
 
     def number(self, run, generation, candidate=0):
         """Which evaluation of the whole search that is."""
@@ -135,7 +137,8 @@ def test_kills_while_evaluating(tmp_path, name):
     method, fun, workers, _ = SEARCHES[name]
     reference = Reference(method, fun, tmp_path)
     luck = random.Random(name)
-    share = len(reference.marks) // 10
+    parts = 10 if workers is None else 6  # starting workers takes long
+    share = len(reference.marks) // parts
 
     def wait(process, log):
         goal = luck.randint(1, share)
@@ -144,9 +147,8 @@ def test_kills_while_evaluating(tmp_path, name):
         time.sleep(luck.uniform(0, 0.003))
 
     ended, logs, told = killed_again_and_again(reference, tmp_path, SEARCHES[name], wait)
-    assert len(told) >= 14  # of the three searches together: more than 40
-    # A worker has a chunk at hand and the next one in its pipe; chunks are of milliseconds.
-    check(reference, ended, logs, told, in_flight=1 if workers is None else 12)
+    assert len(told) > parts  # by all tests of this file: more than 40
+    check(reference, ended, logs, told, in_flight=IN_FLIGHT[workers])
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -164,4 +166,5 @@ def test_kills_at_any_time(tmp_path, name):
             process.wait(seconds)
 
     ended, logs, told = killed_again_and_again(reference, tmp_path, SEARCHES[name], wait)
-    check(reference, ended, logs, told, in_flight=1 if workers is None else 12)
+    assert len(told) > 4
+    check(reference, ended, logs, told, in_flight=IN_FLIGHT[workers])
