@@ -10,7 +10,7 @@ html_theme = "pydata_sphinx_theme"
 html_theme_options = {"show_prev_next": False}
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "paper/claims.md"]  # the latter is part of paper.md
 
 
 def _keep_bars(app, what, name, obj, options, lines):
