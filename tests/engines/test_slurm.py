@@ -1,0 +1,154 @@
+"""A real SLURM of one node, started here where its programs are installed."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+from engines.common import Program, lacking
+from engines.test_engines import EXPECTED, assert_only_trouble_failed, serial
+
+pytestmark = [pytest.mark.engines, pytest.mark.xdist_group("slurm")]
+
+CONFIGURATION = """
+ClusterName=one
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=sched_interval=1,batch_sched_delay=0
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ReturnToService=2
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=4000 State=UNKNOWN
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    """The environment of a SLURM of our own."""
+    programs = {
+        name: shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+        for name in ("munged", "slurmctld", "slurmd", "sinfo", "sbatch")
+    }
+    absent = [name for name, path in programs.items() if path is None]
+    if absent:
+        pytest.skip(f"needs {', '.join(absent)}: apt-get install slurm-wlm")
+    if os.geteuid() != 0:
+        pytest.skip("slurmd and munged of Debian start as root only")
+    folder = tmp_path_factory.mktemp("slurm")
+    folder.chmod(0o755)
+    (folder / "munge.key").write_bytes(os.urandom(128))
+    (folder / "munge.key").chmod(0o600)
+    (folder / "state").mkdir()
+    (folder / "spool").mkdir()
+    host, user = socket.gethostname().split(".")[0], pwd.getpwuid(os.geteuid()).pw_name
+    (folder / "slurm.conf").write_text(
+        CONFIGURATION.format(host=host, user=user, folder=folder, ports=free_ports(2))
+    )
+    environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
+    daemons = [
+        [
+            programs["munged"],
+            "--foreground",
+            "--force",
+            *(
+                f"--{option}={folder}/{name}"
+                for option, name in (
+                    ("key-file", "munge.key"),
+                    ("socket", "munge.socket"),
+                    ("pid-file", "munged.pid"),
+                    ("log-file", "munged.log"),
+                    ("seed-file", "munged.seed"),
+                )
+            ),
+        ],
+        [programs["slurmctld"], "-D"],
+        [programs["slurmd"], "-D"],
+    ]
+    running = []
+    try:
+        for command in daemons:
+            running.append(
+                subprocess.Popen(
+                    command,
+                    env=environment,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            )
+            time.sleep(0.5)
+        wait_until_idle(programs["sinfo"], environment)
+        yield {"SLURM_CONF": str(folder / "slurm.conf")}
+    finally:
+        for process in reversed(running):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def wait_until_idle(sinfo, environment):
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        told = subprocess.run(
+            [sinfo, "-h", "-o", "%T"], env=environment, capture_output=True, text=True, check=False
+        )
+        if told.stdout.strip() == "idle":
+            return
+        time.sleep(0.2)
+    pytest.fail(f"SLURM did not come up: {told.stdout} {told.stderr}")
+
+
+def run(engine, folder, environment, *scenarios):
+    if reason := lacking(engine):
+        pytest.skip(reason)
+    running = Program(engine, folder, *scenarios, environment=environment)
+    try:
+        answers = running.answers()
+        assert set(answers) == set(scenarios), running.errors()
+        return answers
+    finally:
+        running.close()
+
+
+def test_submitit_on_slurm(slurm, tmp_path):
+    answers = run("slurm-submitit", tmp_path, slurm, "raise-in-jobs", "optimize-in-jobs")
+    assert_only_trouble_failed(answers["raise-in-jobs"], "ValueError: the mesh is tangled")
+    assert answers["optimize-in-jobs"]["result"] == serial("optimize-in-jobs")["result"]
+
+
+def test_dask_jobqueue_on_slurm(slurm, tmp_path):
+    answers = run("slurm-dask", tmp_path, slurm, "killed-once", "raise", "optimize")
+    assert answers["killed-once"]["values"] == EXPECTED
+    assert_only_trouble_failed(answers["raise"], "ValueError: the mesh is tangled", "in raises")
+    assert answers["optimize"]["result"] == serial("optimize")["result"]
