@@ -56,14 +56,16 @@ class Population:
 
     def advance(self, values: NDArray[np.float64]) -> None:
         """Become the next generation: what `Optimizer.tell` does to the distribution."""
-        self._build().tell(values, -math.inf)
-        self.address = self.address._replace(generation=self.address.generation + 1)
+        engine = self._build()
+        engine.tell(values, -math.inf)
+        method, settings, popsize, _, address, box = self._recipe
+        self.address = address._replace(generation=address.generation + 1)
+        self._recipe = method, settings, popsize, engine.state, self.address, box
 
     def fingerprint(self) -> int:
         """CRC-32 over where the draws are and every bit of the state; 10 ms for 10^6 variables."""
-        state = self._recipe[3] if self._engine is None else self._engine.state
         crc = zlib.crc32(repr(self.address).encode())
-        for field in state:
+        for field in self._recipe[3]:
             crc = zlib.crc32(np.ascontiguousarray(field).data, crc)
         return crc
 

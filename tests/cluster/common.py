@@ -1,6 +1,10 @@
 """A cluster within this process, whose workers can be lost, altered and held up; and objectives."""
 
+import itertools
+import math
+import os
 import pickle
+import signal
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -10,9 +14,9 @@ from fmnes.cluster._replica import Replica
 
 
 class Actor:
-    def __init__(self, replica):
-        self.replica = replica
+    def __init__(self, make):
         self.thread = ThreadPoolExecutor(1)
+        self.replica = self.thread.submit(make).result()  # one deafens its main thread to Ctrl-C
         self.is_lost = False
         self.calls = []  # names of methods
 
@@ -25,14 +29,15 @@ class LocalHost:
         self.actors = []
         self.sent = self.received = 0  # bytes
         self.before = lambda actor, method: None  # called before each call is made
-        self.gate = threading.Event()  # closed: the actors from `room` on wait for room
+        self.gate = threading.Event()  # closed: the actors from `room` on have to wait
+        self.gate.set()
         self.ended = 0
 
     def count(self):
         return self.room
 
     def start(self):
-        self.actors.append(Actor(self.make()))
+        self.actors.append(Actor(self.make))
         return self.actors[-1]
 
     def call(self, actor, method, *args):
@@ -83,3 +88,41 @@ def digest(result):
 
 def ellipsoid(x):
     return float(np.sum(np.logspace(0, 3, len(x)) * x * x))
+
+
+def often_fails(x):
+    if x[0] > 1.0:
+        raise ValueError("the mesh is tangled")
+    return math.nan if x[1] > 1.5 else ellipsoid(x)
+
+
+OVER = threading.Event()
+_calls = itertools.count()
+
+
+def interrupts(x):
+    """Ctrl-C at the fortieth call, and no value from then on."""
+    call = next(_calls)
+    if call == 40:
+        os.kill(os.getpid(), signal.SIGINT)  # to the main thread, which waits
+    if call >= 40:
+        OVER.wait(30)
+    return ellipsoid(x)
+
+
+class Counting:
+    """Another host, with the bytes that cross it."""
+
+    def __init__(self, host):
+        self.count, self.start, self.end, self._call = host.count, host.start, host.end, host.call
+        self.bytes = 0
+
+    def call(self, actor, method, *args):
+        self.bytes += len(pickle.dumps((method, args)))
+        future = self._call(actor, method, *args)
+        future.add_done_callback(self._count_answer)
+        return future
+
+    def _count_answer(self, future):
+        if not future.cancelled() and future.exception() is None:
+            self.bytes += len(pickle.dumps(future.result()))

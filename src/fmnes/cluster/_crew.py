@@ -62,7 +62,7 @@ class Crew:
                 )
             self._cargo = cargo
             self._chronicle.go_on(cargo.x)
-        free = [member for member in self._members if member.is_free]
+        free = [member for member in self._members if member.is_idle and member.refused is None]
         for member in free:
             if member.is_ready(cargo.objective, self._chronicle):
                 self._next = member
@@ -107,9 +107,11 @@ class Crew:
         return True
 
     def drop(self, handles: "Sequence[Future[Any]]") -> None:
-        """End those that work in vain."""
-        for handle in handles:
-            self.stop(handle)
+        """End those that work in vain: all, whether a signal let the driver hear of them or not."""
+        self._calls.clear()
+        for member in self._members:
+            if not member.is_idle:
+                member.end()
 
     def kill(self) -> None:
         """Never called: it is not replaceable."""

@@ -22,6 +22,7 @@ class _Seat:
         self.address = ""
         self.future: Any = None  # of Dask, of the actor; while it lives, so does the actor
         self.actor: Any = None
+        self.call: Future[Any] | None = None  # the last one
 
 
 class DaskHost:
@@ -50,11 +51,14 @@ class DaskHost:
     def call(self, actor: _Seat, method: str, *args: Any) -> "Future[Any]":
         """In the loop of the client, so that nobody has to wait for it."""
         loop = self._client.loop.asyncio_loop
-        return asyncio.run_coroutine_threadsafe(self._answer(actor, method, args), loop)
+        actor.call = asyncio.run_coroutine_threadsafe(self._answer(actor, method, args), loop)
+        return actor.call
 
     def end(self, actor: _Seat, *, busy: bool) -> None:
         """A busy one with its worker, which its nanny starts again."""
         self._seats.remove(actor)
+        if actor.call is not None:
+            actor.call.cancel()  # it may still wait for a worker
         if actor.future is None:
             return
         if busy and actor.future.status == "finished":
@@ -63,7 +67,7 @@ class DaskHost:
             except EvaluationError as error:
                 logger.warning("workers: %s; it is left alone", error)
                 self._hanging.add(actor.address)
-        actor.future.release()
+        self._client.cancel([actor.future], force=True)  # whoever else may hold it
 
     async def _answer(self, seat: _Seat, method: str, args: tuple[Any, ...]) -> Any:
         with self._client.as_current():
@@ -86,9 +90,21 @@ class DaskHost:
         seat.future = self._client.submit(
             Replica, actor=True, workers=[seat.address], key=f"fmnes-{uuid.uuid4().hex}"
         )
-        seat.actor = await seat.future
+        starting = asyncio.ensure_future(seat.future)
+        try:
+            while not (await asyncio.wait([starting], timeout=_LOOK_AGAIN))[0]:
+                if seat.address not in await self._workers():
+                    raise ConnectionError(f"the Dask worker {seat.address} was lost")
+            seat.actor = starting.result()
+        finally:
+            if seat.actor is None:
+                seat.future.release()
 
     async def _free_workers(self) -> list[str]:
-        workers = await self._client.scheduler.ncores(workers=None)
+        workers = await self._workers()
         taken = self._hanging | {seat.address for seat in self._seats}
         return [address for address in workers if address not in taken]
+
+    async def _workers(self) -> dict[str, int]:
+        workers: dict[str, int] = await self._client.scheduler.ncores(workers=None)
+        return workers

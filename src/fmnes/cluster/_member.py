@@ -39,9 +39,9 @@ class Member:
         return self._refused
 
     @property
-    def is_free(self) -> bool:
-        """Whether nothing is under way, and it may take part."""
-        return not self._method and self._refused is None
+    def is_idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._method
 
     def is_ready(self, objective: Parcel, chronicle: Chronicle) -> bool:
         """Whether it holds what it needs to evaluate candidates."""
@@ -107,7 +107,7 @@ class Member:
             return
         self._place = None
         if self._from_checkpoint:
-            self._refuse("its updates give other bits than those of the driver")
+            self._refuse("its updates lead to another state than the driver's, bit for bit")
         else:
             logger.warning("%s: its state differs; it begins anew from a checkpoint", self._name)
 
@@ -120,17 +120,18 @@ class Member:
 
     def lose(self, failure: Failure) -> None:
         """It died."""
-        logger.warning("workers: lost %s (%s): %s", self._name, self._method, failure.summary)
+        why = failure.summary.partition("\n")[0]
+        logger.warning("workers: lost %s (%s): %s", self._name, self._method, why)
         preparing = self._method != "work"
         self._method = ""
         self.end()
         self._deaths += preparing
         if self._deaths >= _MOST_DEATHS:
-            self._refuse(f"died {self._deaths} times before its first candidate: {failure.summary}")
+            self._refuse(f"died {self._deaths} times before its first candidate: {why}")
 
     def end(self) -> None:
-        """By force where a call is under way; the next one needs another actor."""
-        actor, busy = self._actor, bool(self._method)
+        """By force where candidates are under way; the next call needs another actor."""
+        actor, busy = self._actor, self._method == "work"
         self._actor, self._method = None, ""
         self._forget()
         if actor is not None:

@@ -1,0 +1,8 @@
+"""Starts `program`: worker processes import the main script, so there is nothing in it."""
+
+import sys
+
+if __name__ == "__main__":
+    from cluster.program import main
+
+    main(*sys.argv[1:])

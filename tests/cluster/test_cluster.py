@@ -1,0 +1,249 @@
+"""Searches whose workers hold the state, on an engine within this process."""
+
+import logging
+
+import numpy as np
+import pytest
+from cluster.common import OVER, LocalHost, digest, ellipsoid, interrupts, often_fails
+
+import fmnes
+from fmnes import METHODS, Cluster, EvaluationError, Evaluator
+from fmnes.cluster._replica import Replica
+
+LINEAR = [name for name, method in METHODS.items() if method.LINEAR]
+X0 = np.linspace(-1.0, 2.0, 30)
+
+
+def search(workers, **changes):
+    arguments = {"maxiter": 40, "rng": 3, "popsize": 12, **changes}
+    fun = arguments.pop("fun", ellipsoid)
+    return fmnes.minimize(fun, X0, 1.0, workers=workers, **arguments)
+
+
+@pytest.fixture(scope="module")
+def serial():
+    return digest(search(None))
+
+
+def on_update(host, number, act):
+    """Call ``act(actor)`` before the update of that number that an actor is asked for, once."""
+    acted = []
+
+    def before(actor, method):
+        if method == "follow" and actor.calls.count("follow") == number and not acted:
+            acted.append(actor)
+            act(actor)
+
+    host.before = before
+    return acted
+
+
+# === The same bits ===
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_search_has_the_bits_of_a_serial_one(n, serial):
+    host = LocalHost(n)
+    assert digest(search(Cluster(host))) == serial
+    assert host.calls("join") == n == len(host.actors)
+
+
+@pytest.mark.parametrize("method", LINEAR)
+def test_every_method_of_linear_time_has_them(method):
+    expected = digest(search(None, method=method, maxiter=15))
+    assert digest(search(Cluster(LocalHost(2)), method=method, maxiter=15)) == expected
+
+
+def test_bounds_restarts_and_failures_have_them():
+    changes = {"fun": often_fails, "bounds": [(-2.0, 3.0)] * 30, "restarts": 1, "maxiter": 6}
+    results = []
+    for workers in (None, Cluster(LocalHost(2))):
+        with Evaluator(workers, on_error="penalize") as evaluator:
+            results.append(search(evaluator, **changes))
+    serial, ours = results
+    assert digest(ours) == digest(serial)
+    assert serial.nfailed > 0
+    assert len(serial.restarts) == 2
+    assert "the mesh is tangled" in ours.first_error
+
+
+def test_the_states_are_compared_every_generation(serial):
+    host = LocalHost(1)
+    assert digest(search(Cluster(host))) == serial
+    assert host.calls("follow") == 40
+
+
+# === Workers that are lost, altered, late or others ===
+
+
+def test_a_lost_workers_candidates_are_done_elsewhere(serial):
+    host = LocalHost(2)
+    on_update(host, 7, lambda actor: setattr(actor, "is_lost", True))
+    assert digest(search(Cluster(host))) == serial
+    assert len(host.actors) == host.calls("join") == 3
+
+
+def test_a_worker_lost_with_candidates_costs_nothing_but_time(serial):
+    host = LocalHost(2)
+
+    def before(actor, method):
+        if method == "work" and host.calls("work") == 20:
+            actor.is_lost = True
+
+    host.before = before
+    assert digest(search(Cluster(host))) == serial
+    assert host.calls("join") == 3
+
+
+def test_a_worker_that_dies_at_every_start_is_left_out(serial):
+    host = LocalHost(2)
+
+    def before(actor, method):
+        actor.is_lost = actor is not host.actors[0]
+
+    host.before = before
+    assert digest(search(Cluster(host))) == serial
+    assert len(host.actors) == 1 + 3
+
+
+@pytest.mark.parametrize("generation", [2, 9, 38])
+@pytest.mark.parametrize("field", ["mean", "D", "v", "p_sigma", "p_c"])
+def test_a_worker_whose_state_is_altered_begins_anew(field, generation, serial, caplog):
+    host = LocalHost(2)
+
+    def alter(actor):
+        vector = getattr(actor.replica._population._engine.state, field)
+        vector[7] += 1e-9  # more than an update would round away
+
+    acted = on_update(host, generation, alter)
+    with caplog.at_level(logging.WARNING, "fmnes"):
+        assert digest(search(Cluster(host))) == serial
+    assert len(acted) == 1
+    assert "its state differs; it begins anew from a checkpoint" in caplog.text
+    assert len(host.actors) == 2
+
+
+def test_a_worker_that_comes_late_is_told_what_it_missed(serial):
+    host = LocalHost(room=1)
+    host.gate.clear()
+
+    def let_in(intermediate):
+        if intermediate.nit == 20:
+            host.gate.set()
+            host.actors[1].thread.submit(int).result(10)  # it has joined
+
+    with Evaluator(Cluster(host, 2), chunksize=1) as evaluator:
+        assert digest(search(evaluator, callback=let_in)) == serial
+    first, late = host.actors
+    assert late.calls.count("follow") <= 20 < first.calls.count("follow")
+    assert late.calls.count("work") > 0
+
+
+class Older(Replica):
+    def join(self):
+        versions, where = super().join()
+        return {**versions, "fmnes": "0.0.9"}, where
+
+
+def test_another_version_is_refused_and_the_others_go_on(serial, caplog):
+    kinds = iter([Replica, Older])
+    host = LocalHost(2, make=lambda: next(kinds)())
+    with caplog.at_level(logging.WARNING, "fmnes"):
+        assert digest(search(Cluster(host))) == serial
+    versions = f"expected fmnes {fmnes.__version__}, numpy {np.__version__}"
+    assert versions in caplog.text
+    assert "as in the driver, got fmnes 0.0.9" in caplog.text
+    assert host.actors[1].calls == ["join"]
+
+
+def test_nobody_but_other_versions_is_an_error():
+    with pytest.raises(EvaluationError, match=r"none of the cluster can take part: .*0\.0\.9"):
+        search(Cluster(LocalHost(2, make=Older)))
+
+
+def test_an_altered_driver_is_found_by_its_workers():
+    opt = fmnes.Optimizer(X0, 1.0, rng=3)
+    with Evaluator(Cluster(LocalHost(2))) as evaluator:
+        for _ in range(5):
+            opt.tell(evaluator.evaluate(ellipsoid, (), opt.population()).values)
+        mean = opt._engine.state.mean
+        mean[3] = np.nextafter(mean[3], np.inf)
+        with pytest.raises(EvaluationError, match="another state than the driver's, bit for bit"):
+            evaluator.evaluate(ellipsoid, (), opt.population())
+
+
+# === What it costs ===
+
+
+def test_what_travels_does_not_depend_on_the_number_of_variables():
+    traffic = {}
+    for dim in (20, 2_000):
+        host, marks = LocalHost(2), []
+
+        def note(intermediate, host=host, marks=marks):
+            marks.append(host.sent + host.received)
+
+        with Evaluator(Cluster(host), chunksize=4) as evaluator:
+            fmnes.minimize(
+                ellipsoid, np.ones(dim), 1.0, popsize=24, rng=1, maxiter=8,
+                workers=evaluator, callback=note,
+            )  # fmt: skip
+        traffic[dim] = max(np.diff(marks)[2:])  # by then all have joined
+    assert traffic[2_000] < 2500
+    assert abs(traffic[2_000] - traffic[20]) < 600  # one may have had nothing to do
+
+
+def test_one_evaluator_keeps_its_workers_from_search_to_search(serial):
+    host = LocalHost(2)
+    with Evaluator(Cluster(host)) as evaluator:
+        assert [digest(search(evaluator)) for _ in range(3)] == [serial] * 3
+        assert len(host.actors) == 2
+        assert host.ended == 0
+    assert host.ended == 2
+
+
+# === Ending ===
+
+
+def test_a_killed_driver_resumes_to_the_same_bits(tmp_path, serial):
+    class Killed(Exception):
+        pass
+
+    def kill(intermediate):
+        if intermediate.nit == 13:
+            raise Killed
+
+    path = tmp_path / "run.npz"
+    with pytest.raises(Killed):
+        search(Cluster(LocalHost(2)), checkpoint=path, callback=kill)
+    assert digest(search(Cluster(LocalHost(2)), checkpoint=path, resume="must")) == serial
+
+
+def test_ctrl_c_ends_the_search_and_its_workers():
+    host = LocalHost(2)
+    try:
+        result = search(Cluster(host), fun=interrupts)
+    finally:
+        OVER.set()
+    assert result.status == "interrupted"
+    assert 12 <= result.nfev < 400
+    assert host.ended == 2
+
+
+# === Arguments ===
+
+
+def test_a_method_that_is_not_of_linear_time_is_refused():
+    with pytest.raises(ValueError, match=r"workers: expected no Cluster.*method of linear time"):
+        search(Cluster(LocalHost(2)), method="xnes")
+
+
+def test_a_pool_that_has_no_actors_is_refused():
+    with pytest.raises(TypeError, match=r"pool: expected a Client of Dask, .*got int: 3"):
+        Cluster(3)
+
+
+@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (1.5, TypeError), ("2", TypeError)])
+def test_the_number_of_workers_is_checked(n, error):
+    with pytest.raises(error, match="n: expected"):
+        Cluster(LocalHost(), n)

@@ -1,0 +1,130 @@
+"""The same on Ray actors and Dask actors, with real processes that die, differ and come late."""
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from cluster import program
+
+pytestmark = pytest.mark.engines
+
+HERE = Path(__file__).parent
+LIMIT = 400  # seconds for everything that one program does
+MODULES = {"dask": "distributed", "ray": "ray"}
+SCENARIOS = [name for name in program.SCENARIOS if name != "is_interrupted"]
+
+
+@contextlib.contextmanager
+def started(engine, folder, *scenarios):
+    """A running program in a process group of its own, none of which is left."""
+    if find_spec(MODULES[engine]) is None:
+        pytest.skip(f"needs {MODULES[engine]}: pip install 'fmnes[{engine}]'")
+    path = os.pathsep.join([str(HERE.parent), *(p for p in sys.path if p)])
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [sys.executable, str(HERE / "start.py"), engine, str(folder), *scenarios],
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+        process.errors = errors
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def answers_of(process, limit=LIMIT):
+    """What each scenario printed, and the end of what went wrong."""
+    try:
+        out, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, _ = process.communicate()
+    process.errors.seek(0)
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    return {line["scenario"]: line for line in lines}, process.errors.read()[-3000:]
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(e, marks=pytest.mark.xdist_group(e)) for e in MODULES]
+)
+def answers(request, tmp_path_factory):
+    with started(request.param, tmp_path_factory.mktemp("cluster"), *SCENARIOS) as process:
+        return answers_of(process)
+
+
+@functools.cache
+def serial():
+    return program.hashed(program.search(None))
+
+
+def get(answers, scenario):
+    found, errors = answers
+    assert scenario in found, errors
+    return found[scenario]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_search_has_the_bits_of_a_serial_one(answers, n):
+    assert get(answers, f"bits-{n}")["result"] == serial()
+
+
+def test_a_killed_workers_candidates_are_done_elsewhere(answers):
+    answer = get(answers, "killed")
+    assert answer["happened"]
+    assert answer["processes"] == 3  # two, and another for the one that died
+    assert answer["result"] == serial()
+
+
+def test_an_altered_worker_is_found_and_begins_anew(answers):
+    answer = get(answers, "altered")
+    assert answer["happened"]
+    assert [line for line in answer["warnings"] if "its state differs" in line]
+    assert answer["result"] == serial()
+
+
+def test_a_generation_takes_less_than_one_vector(answers):
+    assert 0 < get(answers, "traffic")["bytes"] < 8 * program.DIM
+
+
+def test_a_worker_that_comes_late_takes_part(answers):
+    answer = get(answers, "late")
+    assert answer["before"] < answer["n"] == answer["after"]
+    assert answer["same"]
+
+
+def test_another_kind_of_kernels_is_refused(answers):
+    answer = get(answers, "refused")
+    text = " ".join([answer["text"], *answer["warnings"]])
+    assert "kernels native" in text.partition("as in the driver, got")[0]
+    assert "kernels agnostic" in text.partition("as in the driver, got")[2]
+    assert answer["result"] == serial()  # by those that are left, or by others
+
+
+@pytest.mark.parametrize(
+    "engine", [pytest.param(e, marks=pytest.mark.xdist_group(f"{e}-signals")) for e in MODULES]
+)
+def test_ctrl_c_ends_the_search_and_spares_the_cluster(engine, tmp_path):
+    with started(engine, tmp_path, "is_interrupted") as process:
+        for line in process.stdout:
+            if line.strip() == "ready":
+                break
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        answers = answers_of(process, limit=120)
+    answer = get(answers, "is_interrupted")
+    assert answer["status"] == "interrupted"
+    assert answer["nfev"] >= 22
+    assert answer["result"] == serial()
