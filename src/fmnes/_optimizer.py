@@ -119,7 +119,7 @@ class Optimizer:
             tiny=float(info.smallest_normal),
             huge=float(info.max),
         )
-        self._tally = Tally(limits, sigma0=float(constant(xp, sigma0, mean)))
+        self.tally = Tally(limits, sigma0=float(constant(xp, sigma0, mean)))
         self._asked = False
 
     def _initial_draw(self) -> Array:
@@ -182,7 +182,7 @@ class Optimizer:
         if not self._algorithm.LINEAR or not isinstance(self.setup.mean, np.ndarray):
             return None
         setup, stream = self.setup, random.population_stream(self._run)
-        address = Address(setup.seed, stream, self._tally.generation)
+        address = Address(setup.seed, stream, self.tally.generation)
         self._asked = True
         self._handed_out = time.monotonic()
         population = Population(
@@ -202,10 +202,10 @@ class Optimizer:
         values = to_values(checks.to_host(x_or_f if f is None else f), self._popsize, "f")
         if f is not None:
             self._check_told(x_or_f)
-        generation = self._engine.tell(values, self._tally.best_f)
+        generation = self._engine.tell(values, self.tally.best_f)
         self._asked, self._told = False, values
         seconds = self._seconds + time.monotonic() - begun
-        self._tally.record(generation, begun - self._handed_out, seconds)
+        self.tally.record(generation, begun - self._handed_out, seconds)
         self._seconds = 0.0
 
     # === The population ===
@@ -265,7 +265,7 @@ class Optimizer:
         return {str(status): status.sentence for status in self._held()}
 
     def _held(self) -> list[Status]:
-        return self._tally.held(self.budget, self.setup.stopping)
+        return self.tally.held(self.budget, self.setup.stopping)
 
     @property
     def result(self) -> Result:
@@ -275,7 +275,7 @@ class Optimizer:
 
     def end(self, status: Status) -> Result:
         """The Result, given how the search ended."""
-        tally, state = self._tally, self._state
+        tally, state = self.tally, self._state
         mean = self._to_user(state.mean)
         found = tally.best_f < math.inf
         converged = status in (Status.TOLX, Status.TOLFUN) and self.budget.ftarget is None
@@ -300,8 +300,8 @@ class Optimizer:
 
     def headline(self) -> str:
         """Where the search stands, in a few words for a progress display."""
-        row = self._tally.history.last("sigma", 1)
-        return f"best {self._tally.best_f:.6g}, sigma {row[-1]:.3g}" if len(row) else "starting"
+        row = self.tally.history.last("sigma", 1)
+        return f"best {self.tally.best_f:.6g}, sigma {row[-1]:.3g}" if len(row) else "starting"
 
     # === On disk ===
 
@@ -330,7 +330,7 @@ class Optimizer:
             "state": self._state,
             "initial": self._engine.initial,
             "best": self._engine.best,
-            "tally": self._tally,
+            "tally": self.tally,
             "asked": self._asked,
         }
 
@@ -344,17 +344,14 @@ class Optimizer:
         opt.__setstate__(saved)
         return opt
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.to_saved()
+    __getstate__ = to_saved
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.setup, self.budget = saved["setup"], saved["budget"]
         self._popsize, self._run = saved["popsize"], saved["run"]
-        self._tally, self._asked = saved["tally"], saved["asked"]
-        dim = self.setup.mean.shape[0]
-        params = self._algorithm.params(dim, self._popsize, self.setup.settings)
-        generation = self._tally.generation
-        self._drive(params, saved["state"], generation, saved["initial"], saved["best"])
+        self.tally, self._asked = saved["tally"], saved["asked"]
+        params = self._algorithm.params(self.dim, self._popsize, self.setup.settings)
+        self._drive(params, saved["state"], self.nit, saved["initial"], saved["best"])
 
     @property
     def dim(self) -> int:
@@ -369,22 +366,17 @@ class Optimizer:
     @property
     def nfev(self) -> int:
         """Evaluations told so far."""
-        return self._tally.nfev
+        return self.tally.nfev
 
     @property
     def nit(self) -> int:
         """Generations told so far."""
-        return self._tally.generation
+        return self.tally.generation
 
     @property
     def run(self) -> int:
         """The number of this run in its restart schedule."""
         return self._run
-
-    @property
-    def tally(self) -> Tally:
-        """What this run remembers beside the state of its method."""
-        return self._tally
 
     @property
     def _params(self) -> Any:
@@ -400,6 +392,6 @@ class Optimizer:
 
     def __repr__(self) -> str:
         return (
-            f"<Optimizer {self.setup.method}, {self.setup.mean.shape[0]} variables, popsize "
-            f"{self._popsize}, generation {self.nit}, best {self._tally.best_f:.6g}>"
+            f"<Optimizer {self.setup.method}, {self.dim} variables, popsize "
+            f"{self._popsize}, generation {self.nit}, best {self.tally.best_f:.6g}>"
         )
