@@ -33,10 +33,9 @@ class Population:
         address: Address,
         box: Box | None,
     ) -> None:
-        if hasattr(settings, "store_draws"):  # each candidate is built once, and by itself
-            settings = dataclasses.replace(settings, store_draws=False)
         self._recipe = method, settings, popsize, state, address, box
         self._engine: Any = None
+        self.stays = False  # whether it is going to advance, so that draws are worth keeping
         self.address = address
         # For those who follow a search in its own process: what tells one search from another, and
         # the values that led here from the generation before.
@@ -73,6 +72,8 @@ class Population:
         """The engine that the candidates come from."""
         if self._engine is None:
             method, settings, popsize, state, address, _ = self._recipe
+            if not self.stays and hasattr(settings, "store_draws"):
+                settings = dataclasses.replace(settings, store_draws=False)
             algorithm = METHODS[method]
             params = algorithm.params(state.mean.shape[0], popsize, settings)
             engine = engine_for(algorithm, state.mean)
@@ -91,7 +92,7 @@ class Population:
                 f"workers: expected {state['made_by']} as in the driver, got {_maker()}"
             )
         self._recipe, self.shape, self._engine = state["recipe"], state["shape"], None
-        self.address = self._recipe[4]
+        self.address, self.stays = self._recipe[4], False
         self.search = self.told = None
 
 

@@ -60,6 +60,7 @@ class Replica:
         """
         if checkpoint:
             self._population = pickle.loads(checkpoint)  # noqa: S301  from the driver
+            self._population.stays = True
         if self._population is None:
             return -1  # as no state has it
         for values in journal:
