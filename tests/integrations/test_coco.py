@@ -1,6 +1,7 @@
 """`fmnes coco`: COCO's data from problems solved apart, killed and resumed; and cocopp's page."""
 
 import contextlib
+import importlib.util
 import os
 import signal
 import subprocess
@@ -101,6 +102,25 @@ def test_merged_problems_are_what_coco_writes_in_one_go(tmp_path, solver):
     assert tree(tmp_path / "merged") == tree(tmp_path / "by-coco")
 
 
+def test_what_is_packed_is_what_cocopp_would_leave(tmp_path):
+    found = importlib.util.find_spec("cocopp")
+    if found is None:
+        pytest.skip("needs the extra coco: cocopp")
+    path = Path(found.submodule_search_locations[0], "reduce_size.py")  # without all of cocopp
+    spec = importlib.util.spec_from_file_location("reduce_size", path)
+    theirs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(theirs)
+    coco.run(["cr-fm-nes"], tmp_path, workers=2, **TINY)
+    data.merge(sorted((tmp_path / "problems/cr-fm-nes").iterdir()), tmp_path / "merged")
+    files = list(tmp_path.glob("merged/data_*/*.tdat"))
+    assert len(files) == 4
+    for file in files:
+        lines = file.read_text().splitlines(keepends=True)
+        left = theirs.reduce_tdat(list(lines))
+        assert len(left) == 2 * 3  # two instances: a title, the first and the last line
+        assert data.first_and_last("".join(lines)) == "".join(left)
+
+
 NAMES = ["own_solvers:Slow", "cr-fm-nes"]
 LABELS = ["own_solvers-Slow", "cr-fm-nes"]
 RUN = ["coco", "run", *NAMES, *WORDS, "--budget", "100", "--no-page", "--workers", "2"]
@@ -147,7 +167,7 @@ def test_killed_and_resumed_it_writes_the_same_data(begun, tmp_path, kill):
     assert main([*RUN, "--out", str(tmp_path / "whole")]) == 0
     for label in LABELS:
         for folder in (out, tmp_path / "whole"):
-            data.pack(folder / "problems" / label, folder / f"{label}.tgz")
+            data.pack(sorted((folder / "problems" / label).glob("f*")), folder / f"{label}.tgz")
         resumed = contents(out / f"{label}.tgz")
         assert len(resumed) == 2 + 2 * 2 * 4  # .info, and four kinds of data a dimension
         assert resumed == contents(tmp_path / "whole" / f"{label}.tgz")

@@ -8,6 +8,7 @@ were solved apart, in whatever order.
 import gzip
 import itertools
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -19,12 +20,16 @@ from fmnes.integrations._coco_problems import RECORD
 from fmnes.integrations._coco_solvers import require
 
 
-def pack(problems: Path, archive: Path) -> None:
-    """One archive with the data of a solver, as if COCO had run its problems one by one."""
-    folders = sorted(path for path in problems.iterdir() if path.name.startswith("f"))
+def pack(folders: Sequence[Path], archive: Path) -> None:
+    """One archive with these problems of a solver, as if COCO had run them one by one.
+
+    It holds all that cocopp reads, and is less than half as long as with all that COCO wrote.
+    """
     with tempfile.TemporaryDirectory() as scratch:
-        merged = Path(scratch, problems.name)
+        merged = Path(scratch, archive.stem)
         merge(folders, merged)
+        for by_time in merged.glob("data_*/*.tdat"):
+            by_time.write_text(first_and_last(by_time.read_text()))
         _write_archive(merged, archive)
 
 
@@ -43,6 +48,12 @@ def merge(folders: Sequence[Path], merged: Path) -> None:
     infos.sort(key=lambda info: info.name)
     for name, of_function in itertools.groupby(infos, key=lambda info: info.name):
         (merged / name).write_text(_joined(info.read_text() for info in of_function))
+
+
+def first_and_last(text: str) -> str:
+    """Of each run two lines after its title: all that cocopp's reduce_size leaves of a .tdat."""
+    runs = [run.splitlines(keepends=True) for run in re.split("^(?=%)", text, flags=re.M) if run]
+    return "".join("".join([*run[:2], *run[2:][-1:]]) for run in runs)
 
 
 def _joined(infos: Iterable[str]) -> str:

@@ -106,12 +106,13 @@ def report(
 
 
 def _packed(folder: Path) -> list[Path]:
-    solved = sorted(path for path in (folder / "problems").glob("*") if any(path.glob("f*")))
-    if not solved:
+    archives = []
+    for solver in sorted((folder / "problems").glob("*")):
+        if solved := sorted(solver.glob("f*")):
+            archives.append(folder / f"{solver.name}.tgz")
+            data.pack(solved, archives[-1])
+    if not archives:
         raise FileNotFoundError(f"sources: expected a folder of `fmnes coco run`, got {folder}")
-    archives = [folder / f"{path.name}.tgz" for path in solved]
-    for path, archive in zip(solved, archives, strict=True):
-        data.pack(path, archive)
     return archives
 
 
