@@ -10,6 +10,7 @@ html_theme = "pydata_sphinx_theme"
 html_theme_options = {"show_prev_next": False}
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+myst_heading_anchors = 2  # links to the headings of the same page
 exclude_patterns = ["_build", "paper/claims.md"]  # the latter is part of paper.md
 
 

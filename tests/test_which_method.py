@@ -193,8 +193,29 @@ def test_many_local_minima(data, words):
     assert f"variant ({paper} %) is ahead of the safe one ({ours} %)" in words
     best = max(shares["multimodal, weak structure"])
     assert f"nobody reaches more than {best} %" in words
+    for solver in coco.STYLES:
+        solved = [run.function for run in data.of(solver, 20, range(20, 25)) if run.solved]
+        assert solved in ([21], [21, 21])
     safe, published = (data.of(name, 20, [17]) for name in ("cr-fm-nes", "cr-fm-nes-paper"))
     assert 1.8 < coco.running_time(safe) / coco.running_time(published) < 2.2
+
+
+def test_rugged_functions(data, words):
+    def percent(solver, *functions):
+        return f"{100 * coco.share(data.of(solver, 20, functions)):.0f} %"
+
+    rugged = 16, 19, 23, 24
+    ours, theirs = (percent(solver, *rugged) for solver in ("cr-fm-nes", "vd-cma"))
+    assert f"{ours} of the targets against {theirs}." in words
+    ours, theirs = (percent(solver, 15) for solver in ("cr-fm-nes", "vd-cma"))
+    assert f"({ours} against {theirs} on f15)" in words
+    for f in rugged:
+        ours, theirs, full = (
+            coco.share(data.of(name, 20, [f])) for name in ("cr-fm-nes", "vd-cma", "cma-es")
+        )
+        assert ours < min(theirs, full)
+    assert {run.record["runs"] for run in data.of("cr-fm-nes", 20, [19])} == {6}
+    assert {run.record["runs"] for run in data.of("vd-cma", 20, [19])} == {1, 2}
 
 
 def test_the_full_matrix_solves_most(data):
