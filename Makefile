@@ -33,8 +33,8 @@ test-agnostic: $(VENV)/.dev  ## the tests with the array-agnostic kernels
 test-arrays: $(VENV)/.arrays  ## the tests that need PyTorch and JAX
 	$(PYTEST) -m "arrays and not slow" tests
 
-test-engines: $(VENV)/.dev  ## searches and workers that are killed, and go on
-	$(PYTEST) -m engines tests
+test-engines: $(VENV)/.engines  ## searches and workers that are killed, on every engine there is
+	$(PYTEST) --dist loadgroup -m engines tests
 
 test-build: $(VENV)/.dev  ## build the package with a C++ compiler and without
 	$(PYTEST) -m build tests/native
@@ -116,6 +116,10 @@ $(VENV)/.dev: pyproject.toml $(NATIVE)
 
 $(VENV)/.arrays: $(VENV)/.dev
 	$(BIN)/python -m pip install -q torch==2.13.0 'jax>=0.4.32'
+	@touch $@
+
+$(VENV)/.engines: $(VENV)/.dev
+	$(BIN)/python -m pip install -q -e '.[engines]'
 	@touch $@
 
 $(VENV)/.speed: $(VENV)/.dev
