@@ -13,6 +13,10 @@ import numpy as np
 from fmnes.cluster._replica import Replica
 
 
+class Death(BaseException):
+    """Raised by an objective that ends its worker."""
+
+
 class Actor:
     def __init__(self, make):
         self.thread = ThreadPoolExecutor(1)
@@ -58,8 +62,9 @@ class LocalHost:
             return
         try:
             answer = pickle.dumps(getattr(actor.replica, method)(*pickle.loads(data)))
-        except Exception as error:  # noqa: BLE001  as an engine does
-            future.set_exception(error)
+        except Death:
+            actor.is_lost = True
+            future.set_exception(ConnectionError("the worker has died"))
             return
         self.received += len(answer)
         future.set_result(pickle.loads(answer))
@@ -94,6 +99,19 @@ def often_fails(x):
     if x[0] > 1.0:
         raise ValueError("the mesh is tangled")
     return math.nan if x[1] > 1.5 else ellipsoid(x)
+
+
+def dies(x, where):
+    """For one candidate, every time; without a worker it has no value."""
+    if x[0] == where and threading.current_thread() is not threading.main_thread():
+        raise Death
+    return math.nan if x[0] == where else ellipsoid(x)
+
+
+def hangs(x, where):
+    if x[0] == where and threading.current_thread() is not threading.main_thread():
+        OVER.wait(30)
+    return math.nan if x[0] == where else ellipsoid(x)
 
 
 OVER = threading.Event()

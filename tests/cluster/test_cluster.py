@@ -4,7 +4,16 @@ import logging
 
 import numpy as np
 import pytest
-from cluster.common import OVER, LocalHost, digest, ellipsoid, interrupts, often_fails
+from cluster.common import (
+    OVER,
+    LocalHost,
+    dies,
+    digest,
+    ellipsoid,
+    hangs,
+    interrupts,
+    often_fails,
+)
 
 import fmnes
 from fmnes import METHODS, Cluster, EvaluationError, Evaluator
@@ -93,6 +102,25 @@ def test_a_worker_lost_with_candidates_costs_nothing_but_time(serial):
     host.before = before
     assert digest(search(Cluster(host))) == serial
     assert host.calls("join") == 3
+
+
+@pytest.mark.parametrize("fun", [dies, hangs])
+def test_a_candidate_that_ends_its_worker_has_failed_after_its_attempts(fun):
+    seen = []
+    search(None, maxiter=3, fun=lambda x: seen.append(x[0]) or ellipsoid(x))
+    where = seen[17]
+    expected = search(None, maxiter=5, fun=fun, args=(where,))
+    host = LocalHost(2)
+    OVER.clear()
+    try:
+        with Evaluator(Cluster(host), timeout=2.0, on_error="penalize", chunksize=1) as evaluator:
+            result = search(evaluator, maxiter=5, fun=fun, args=(where,))
+    finally:
+        OVER.set()
+    assert digest(result) == digest(expected)
+    assert result.nfailed == 1
+    assert ("no value within 2 seconds" in result.first_error) == (fun is hangs)
+    assert len(host.actors) == 2 + (1 if fun is hangs else 2)
 
 
 def test_a_worker_that_dies_at_every_start_is_left_out(serial):
@@ -221,6 +249,7 @@ def test_a_killed_driver_resumes_to_the_same_bits(tmp_path, serial):
 
 def test_ctrl_c_ends_the_search_and_its_workers():
     host = LocalHost(2)
+    OVER.clear()
     try:
         result = search(Cluster(host), fun=interrupts)
     finally:

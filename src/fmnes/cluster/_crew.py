@@ -25,6 +25,7 @@ class Crew:
     isolates = can_stop = builds = leaves_stragglers = True
     replaceable = False  # it sees to that itself
     lookahead = 0
+    in_order = False
     allowance = 0.0
     patience = math.inf  # calls of members that there is no room for are waited for, too
 
