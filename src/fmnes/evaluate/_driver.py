@@ -95,8 +95,13 @@ class Driver:
             while self._has_room(slot, slot.width):
                 self._start_chunk(slot)
         for slot in self._slots if self._pace.is_quick else ():
-            while slot.lookahead and self._has_room(slot, (slot.width or 0) + slot.lookahead):
+            width = (slot.width or 0) + self._lookahead(slot)
+            while self._busy[slot] < width and self._has_room(slot, width):
                 self._start_chunk(slot)
+
+    def _lookahead(self, slot: Slot) -> int:
+        """None where nobody could tell which chunk's time is running."""
+        return slot.lookahead if slot.in_order or self._policies.timeout is None else 0
 
     def _start_chunk(self, slot: Slot) -> None:
         candidates: Sequence[int] = ()
@@ -202,7 +207,7 @@ class Driver:
         first, lost = _all_of(flights[:1]), _all_of(flights)
         logger.warning("workers lost with candidates %s: %s", lost, why)
         failure = Failure(why, lost=True)
-        if slot.isolates:  # what waited behind the first had not begun
+        if slot.in_order:  # what waited behind the first had not begun
             self._waiting.extendleft(reversed(lost[len(first) :]))
             self._blame(first, failure)
         elif len(lost) > 1 and not self._breaks:

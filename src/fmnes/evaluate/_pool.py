@@ -23,7 +23,7 @@ class Pool:
     """
 
     leaves_stragglers = True
-    lookahead = 0  # a pool's queue does not tell who waits behind whom
+    in_order = False
 
     def __init__(self, given: Any = None, *, make: Callable[[], Any] | None = None) -> None:
         self.replaceable = make is not None
@@ -44,6 +44,11 @@ class Pool:
     def width(self) -> int | None:
         """How many workers it has."""
         return self._engine.width
+
+    @property
+    def lookahead(self) -> int:
+        """One for each process; threads are near enough."""
+        return (self.width or 0) if self._engine.is_remote else 0
 
     @property
     def isolates(self) -> bool:

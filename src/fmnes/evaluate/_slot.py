@@ -21,7 +21,11 @@ class Slot(Protocol):
 
     @property
     def lookahead(self) -> int:
-        """How many more may wait their turn, each behind one that is known."""
+        """How many more may be submitted, so that no worker has to wait for the driver."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether chunks are done in the order in which they were submitted."""
 
     @property
     def isolates(self) -> bool:

@@ -27,7 +27,7 @@ class Worker:
     """
 
     width = 1
-    isolates = replaceable = can_stop = builds = True
+    isolates = in_order = replaceable = can_stop = builds = True
     leaves_stragglers = False
     allowance = 0.0
     patience = math.inf
