@@ -1,10 +1,12 @@
 """`Cluster`: which workers hold the state of a search."""
 
-from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fmnes import _checks as checks
+
+if TYPE_CHECKING:  # pools are imported only when asked for
+    from concurrent.futures import Future
 
 
 @runtime_checkable
