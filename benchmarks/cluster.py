@@ -76,7 +76,7 @@ def measure(pool, dim):
     host, marks = Counting(fmnes.Cluster(pool).host()), []
 
     def note(intermediate):
-        marks.append((host.bytes, host.calls, time.monotonic()))
+        marks.append((host.bytes, host.calls))
 
     x0 = np.linspace(-1.0, 2.0, dim)
     # One candidate at a time, as long evaluations are sent: short ones take fewer calls.
@@ -93,7 +93,6 @@ def measure(pool, dim):
         "bytes_of_a_generation_median": int(np.median(steady[:, 0])),
         "bytes_of_a_generation_most": int(np.max(steady[:, 0])),
         "calls_of_a_generation_median": int(np.median(steady[:, 1])),
-        "seconds_of_a_generation_median": round(float(np.median(steady[:, 2])), 3),
         "bytes_until_all_have_joined": int(marks[2][0]),
         "bytes_of_the_candidates": 8 * popsize * dim,
         **local_costs(x0, popsize),
@@ -121,22 +120,31 @@ def local_costs(x0, popsize):
     }
 
 
+def stored(path):
+    """The rows of an earlier run."""
+    return json.loads(path.read_text())["rows"] if path.exists() else []
+
+
+def write(path, rows):
+    """Rows replace those of the same engine and number of variables."""
+    known = {(row["engine"], row["dim"]): row for row in [*stored(path), *rows]}
+    config = {name: fmnes.config()[name] for name in ("fmnes", "numpy", "kernels", "level")}
+    ordered = [known[key] for key in sorted(known)]
+    content = {"command": "python benchmarks/cluster.py", "config": config, "rows": ordered}
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--dims", nargs="+", type=int, default=[1000, 10**5, 10**6])
-    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    rows = []
     for engine in options.engines:
         with ENGINES[engine]() as pool:
             for dim in options.dims:
                 row = {"engine": engine, **measure(pool, dim)}
                 print(json.dumps(row), flush=True)
-                rows.append(row)
-    config = {name: fmnes.config()[name] for name in ("fmnes", "numpy", "kernels", "level")}
-    content = {"command": "python benchmarks/cluster.py", "config": config, "rows": rows}
-    options.out.write_text(json.dumps(content, indent=1) + "\n")
+                write(RESULTS, [row])
 
 
 if __name__ == "__main__":
