@@ -77,9 +77,9 @@ def minimize(
     vectorized : bool
         Call ``fun`` once per generation with the (popsize, d) array, rows are candidates.
         (SciPy's own ``vectorized`` hands over the transpose.)
-    workers : None, int, object with submit(), or Evaluator
-        Where to evaluate: here, in that many processes, in a pool of yours, or by the policies
-        of an `Evaluator`.
+    workers : None, int, object with submit(), Cluster, or Evaluator
+        Where to evaluate: here, in that many processes, in a pool of yours, on workers that hold
+        the search themselves, or by the policies of an `Evaluator`.
     restarts : int, IPOP or BIPOP
         Restarts with other draws and larger populations until the target is reached.
     rng : None, int or numpy.random.Generator

@@ -101,6 +101,14 @@ def often_fails(x):
     return math.nan if x[1] > 1.5 else ellipsoid(x)
 
 
+class Unloadable:
+    def __call__(self, x):
+        return ellipsoid(x)
+
+    def __reduce__(self):
+        return int, ("not a number",)
+
+
 def dies(x, where):
     """For one candidate, every time; without a worker it has no value."""
     if x[0] == where and threading.current_thread() is not threading.main_thread():

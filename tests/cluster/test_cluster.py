@@ -7,6 +7,7 @@ import pytest
 from cluster.common import (
     OVER,
     LocalHost,
+    Unloadable,
     dies,
     digest,
     ellipsoid,
@@ -213,12 +214,17 @@ def test_what_travels_does_not_depend_on_the_number_of_variables():
 
         with Evaluator(Cluster(host), chunksize=4) as evaluator:
             fmnes.minimize(
-                ellipsoid, np.ones(dim), 1.0, popsize=24, rng=1, maxiter=8,
+                ellipsoid, np.ones(dim), 1.0, popsize=24, rng=1, maxiter=40,
                 workers=evaluator, callback=note,
             )  # fmt: skip
-        traffic[dim] = max(np.diff(marks)[2:])  # by then all have joined
+        traffic[dim] = max(np.diff(marks)[2:])  # by then all have joined, and no checkpoint is sent
     assert traffic[2_000] < 2500
     assert abs(traffic[2_000] - traffic[20]) < 600  # one may have had nothing to do
+
+
+def test_an_objective_that_cannot_be_loaded_there_is_a_type_error():
+    with pytest.raises(TypeError, match="fun: expected a function that worker processes can"):
+        search(Cluster(LocalHost(2)), fun=Unloadable())
 
 
 def test_one_evaluator_keeps_its_workers_from_search_to_search(serial):
