@@ -112,9 +112,9 @@ class Member:
             logger.warning("%s: its state differs; it begins anew from a checkpoint", self._name)
 
     def _refuse(self, why: str) -> None:
+        """It keeps its place, where the next one to be started would be refused, too."""
         self._refused = f"{self._name}: {why}"
         logger.warning("workers: refused %s", self._refused)
-        self.end()
 
     # === The end ===
 
