@@ -727,6 +727,18 @@ def test_workers_do_not_outlive_a_driver_that_was_killed(program):
         wait_until_gone(pid)
 
 
+def test_not_even_workers_that_hang_outlive_a_driver_that_was_killed(program, log):
+    process = program(f"""
+        if __name__ == "__main__":
+            Evaluator(2).evaluate(objectives.sleeps, ({log!r},), x)
+    """)
+    while not Path(log).exists() or len(objectives.calls(log)) < 2:
+        time.sleep(0.01)
+    process.kill()
+    for pid in objectives.calls(log):
+        wait_until_gone(pid)
+
+
 def test_workers_keep_blas_to_one_thread_unless_told_otherwise(program):
     process = program("""
         if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pickle
 import select
 import signal
 import socket
+import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import wait
@@ -107,11 +108,21 @@ def serve(connection: Any) -> None:
     ignore_interrupts()
     if hasattr(os, "setsid"):
         os.setsid()  # so that killing a worker also kills the programs that the objective started
+    threading.Thread(target=_end_with_the_driver, daemon=True).start()
     with contextlib.suppress(EOFError, OSError):  # the driver closed the pipe, or is gone
         while True:
             message = connection.recv()
             loads = isinstance(message, Parcel)
             connection.send((hold(message) or Answer(())) if loads else work(*message))
+
+
+def _end_with_the_driver() -> None:
+    """A worker that hangs in its objective would not notice that nobody waits for it any more."""
+    driver = multiprocessing.parent_process()
+    if driver is not None:
+        driver.join()
+    _kill_group(os.getpid())
+    os._exit(1)
 
 
 @functools.cache
