@@ -169,8 +169,7 @@ class Optimizer:
         if out is not None:
             checks.buffer("out", out, (last - first, self._user_dim))
         x = self._candidates(first, last, out)
-        self._asked = True
-        self._handed_out = time.monotonic()
+        self._asked, self._handed_out = True, time.monotonic()
         self._seconds += self._handed_out - begun
         return x
 
@@ -183,8 +182,7 @@ class Optimizer:
             return None
         setup, stream = self.setup, random.population_stream(self._run)
         address = Address(setup.seed, stream, self.tally.generation)
-        self._asked = True
-        self._handed_out = time.monotonic()
+        self._asked, self._handed_out = True, time.monotonic()
         population = Population(
             setup.method, setup.settings, self._popsize, self._state, address, setup.box
         )

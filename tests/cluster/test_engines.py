@@ -85,7 +85,8 @@ def test_a_search_has_the_bits_of_a_serial_one(answers, n):
 def test_a_killed_workers_candidates_are_done_elsewhere(answers):
     answer = get(answers, "killed")
     assert answer["happened"]
-    assert answer["processes"] == 3  # two, and another for the one that died
+    assert answer["processes"] >= 2  # a third may come too late to have anything to do
+    assert [line for line in answer["warnings"] if "workers: lost process" in line]
     assert answer["result"] == serial()
 
 
