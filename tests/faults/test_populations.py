@@ -1,0 +1,133 @@
+"""Large populations are built where they are evaluated: the same bits, from O(d) numbers."""
+
+import multiprocessing
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+from faults import objectives
+
+import fmnes
+from fmnes import _population
+from fmnes.evaluate import EvaluationError, Evaluator
+from fmnes.evaluate._cargo import Packer, hold, work
+from fmnes.evaluate._guard import Task
+
+DIM = 1000
+
+
+def optimizer(method, bounds=None, dim=DIM):
+    return fmnes.Optimizer(
+        np.linspace(-1.0, 3.0, dim), 0.5, method=method, rng=3, popsize=40, bounds=bounds
+    )
+
+
+@pytest.mark.parametrize("bounds", [None, [(-1.0, 3.5)] * 20])
+def test_a_candidate_has_the_bits_that_ask_gives_it(method, bounds):
+    opt = optimizer(method, bounds, dim=20)
+    for _ in range(3):
+        population = opt.population()
+        x = opt.ask()
+        if not fmnes.METHODS[method].LINEAR:  # those are built all at once
+            assert population is None
+            return
+        elsewhere = pickle.loads(pickle.dumps(population))
+        assert population.shape == elsewhere.shape == x.shape
+        assert all(np.array_equal(elsewhere.row(i), x[i]) for i in range(len(x)))
+        assert np.array_equal(population.rows(), x)
+        opt.tell(np.sum(x * x, axis=1))
+
+
+def test_population_counts_as_ask():
+    opt, other = optimizer("cr-fm-nes"), optimizer("cr-fm-nes")
+    for _ in range(3):
+        values = Evaluator().evaluate(objectives.sphere, (), opt.population()).values
+        opt.tell(values)
+        other.tell([objectives.sphere(row) for row in other.ask()])
+    assert np.array_equal(opt.result.mean, other.result.mean)
+
+
+@pytest.mark.parametrize("bounds", [None, [(-1.0, 3.5)] * DIM])
+def test_minimize_over_workers_that_build_has_the_bits_of_a_serial_search(bounds):
+    search = partial(
+        fmnes.minimize, objectives.sphere, [1.0] * DIM, 0.5, popsize=40, maxiter=4, rng=1
+    )
+    assert Evaluator(2).builds(8 * 40 * DIM)
+    alone, together = (search(bounds=bounds, workers=workers) for workers in (None, 2))
+    assert np.array_equal(alone.mean, together.mean)
+    assert (alone.fun, alone.sigma) == (together.fun, together.sigma)
+
+
+class Counting(ProcessPoolExecutor):
+    """Counts what it is sent."""
+
+    sent = 0
+
+    def submit(self, function, /, *args):
+        Counting.sent += len(pickle.dumps((function, args), protocol=pickle.HIGHEST_PROTOCOL))
+        return super().submit(function, *args)
+
+
+def test_a_generation_costs_a_few_vectors_for_each_worker():
+    make = partial(Counting, 2, mp_context=multiprocessing.get_context("forkserver"))
+    dim, generations = 20_000, 5
+    with Evaluator(make) as evaluator:
+        fmnes.minimize(
+            objectives.sphere, [1.0] * dim, 0.5, popsize=40, maxiter=generations, workers=evaluator
+        )
+    vectors = Counting.sent / (8 * dim) / generations
+    # Five for each of two workers. A worker may ask again if it is late; candidates would be 40.
+    assert 10 <= vectors <= 20
+
+
+def test_a_worker_that_lacks_what_it_needs_is_sent_it():
+    """Every chunk is done by a new process here, so that none holds anything."""
+    make = partial(
+        ProcessPoolExecutor,
+        1,
+        mp_context=multiprocessing.get_context("forkserver"),
+        max_tasks_per_child=1,
+    )
+    population = optimizer("cr-fm-nes", dim=10_000).population()
+    known = dict.fromkeys(range(4, 40), 0.0)
+    with Evaluator(make, chunksize=1) as evaluator:
+        values = evaluator.evaluate(objectives.sphere, (), population, known).values
+    assert values[:4].tolist() == [objectives.sphere(population.row(i)) for i in range(4)]
+
+
+def test_a_worker_says_what_it_lacks():
+    parcel = Packer().pack(Task(objectives.sphere, ()))
+    name = parcel._replace(data=b"")
+    rows = objectives.population()
+    assert work([name], [0], rows, 1.0).missing
+    assert work([name], [0], rows, 1.0, parcel.data).results == [objectives.sphere(rows[0])]
+    assert work([name], [1], rows[1:], 1.0).results == [objectives.sphere(rows[1])]
+    assert hold(name) is None
+
+
+def test_the_same_objective_keeps_its_key():
+    packer = Packer()
+    first = packer.pack(Task(objectives.shifted, (np.zeros(3),)))
+    assert packer.pack(Task(objectives.shifted, (np.zeros(3),))) == first
+    assert packer.pack(Task(objectives.shifted, (np.ones(3),))).key != first.key
+
+
+def test_another_version_may_not_build(monkeypatch):
+    population = optimizer("cr-fm-nes").population()
+    with monkeypatch.context() as here:
+        here.setattr(_population, "_maker", lambda: "fmnes 99.0 with native kernels")
+        data = pickle.dumps(population)
+    with pytest.raises(ImportError, match=r"workers: expected fmnes 99\.0 with native .* got fmn"):
+        pickle.loads(data)
+
+
+def test_another_version_ends_the_search(monkeypatch):
+    monkeypatch.setattr(_population, "_maker", lambda: "fmnes 99.0 with native kernels")
+    population = optimizer("cr-fm-nes").population()
+    with (
+        Evaluator(1, on_error="penalize") as evaluator,
+        pytest.raises(EvaluationError, match=r"workers: expected fmnes 99\.0"),
+    ):
+        evaluator.evaluate(objectives.sphere, (), population)
