@@ -11,7 +11,7 @@ from faults import objectives
 
 import fmnes
 from fmnes import _population
-from fmnes.evaluate import EvaluationError, Evaluator
+from fmnes.evaluate import EvaluationError, Evaluator, _cargo
 from fmnes.evaluate._cargo import Packer, hold, work
 from fmnes.evaluate._guard import Task
 
@@ -97,7 +97,8 @@ def test_a_worker_that_lacks_what_it_needs_is_sent_it():
     assert values[:4].tolist() == [objectives.sphere(population.row(i)) for i in range(4)]
 
 
-def test_a_worker_says_what_it_lacks():
+def test_a_worker_says_what_it_lacks(monkeypatch):
+    monkeypatch.setattr(_cargo, "ignore_interrupts", lambda: None)  # this is the driver's process
     parcel = Packer().pack(Task(objectives.sphere, ()))
     name = parcel._replace(data=b"")
     rows = objectives.population()

@@ -1,0 +1,133 @@
+"""Candidates go out in chunks, and those that come late are left behind."""
+
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from faults import objectives
+from faults.common import (
+    EXPECTED,
+    PROCESSES,
+    X,
+    assert_only_trouble_failed,
+    warm_pool,
+)
+
+from fmnes.evaluate import (
+    Evaluator,
+)
+from fmnes.evaluate._guard import Task, evaluate_chunk
+from fmnes.evaluate._pace import Pace
+
+# === Stragglers ===
+
+
+@pytest.mark.parametrize("pool", PROCESSES)
+def test_a_share_of_the_population_is_enough(pool, log):
+    with Evaluator(pool, on_error="penalize", fraction=0.8, chunksize=1) as evaluator:
+        outcome = evaluator.evaluate(objectives.hangs, (log,), X)  # 7 of 8 come back
+        assert_only_trouble_failed(outcome)
+        assert "no value when the share `fraction` had come back" in outcome.first_error
+        if pool == 2:  # others are left to end by themselves, and this one never does
+            values = evaluator.evaluate(objectives.sphere, (), X).values
+            assert sum(a == b for a, b in zip(values, EXPECTED, strict=True)) >= 7
+        else:
+            evaluator._slots[0].kill()
+
+
+def test_what_comes_late_is_not_mixed_up_with_the_next_population():
+    release = threading.Event()
+
+    def fun(x, shift):
+        if shift == 0.0 and x[0] == objectives.TROUBLE:
+            release.wait()
+        return objectives.shifted(x, shift)
+
+    with (
+        ThreadPoolExecutor(2) as threads,
+        Evaluator(threads, on_error="penalize", fraction=0.8, chunksize=1) as evaluator,
+    ):
+        assert_only_trouble_failed(evaluator.evaluate(fun, (0.0,), X))
+        timer = threading.Timer(0.1, release.set)
+        timer.start()
+        for shift in (0.5, 1.5):
+            values = evaluator.evaluate(fun, (shift,), np.repeat(X, 20, axis=0)).values
+            expected = [objectives.shifted(row, shift) for row in np.repeat(X, 20, axis=0)]
+            assert np.isnan(values).sum() <= 0.2 * len(values)
+            assert all(a == b for a, b in zip(values, expected, strict=True) if a == a)
+        timer.join()
+
+
+# === Chunks ===
+
+
+@pytest.mark.parametrize("pool", PROCESSES)
+@pytest.mark.parametrize("fun", [objectives.killed_always, objectives.hangs])
+def test_the_one_to_blame_in_a_chunk_is_found(pool, fun, log):
+    if fun is objectives.hangs and pool != 2:
+        pool = warm_pool
+    timeout = 2.0 if fun is objectives.hangs else None
+    with Evaluator(pool, timeout=timeout, on_error="penalize", chunksize=4) as evaluator:
+        assert_only_trouble_failed(evaluator.evaluate(fun, (log,), X))
+    if pool == 2:  # those before it in its chunk run twice, those after it once
+        attempts = 2 if fun is objectives.hangs else 3
+        assert objectives.calls(log) == dict.fromkeys(range(8), 1) | dict.fromkeys(range(3), 2) | {
+            3: attempts
+        }
+
+
+def test_a_chunk_comes_back_when_its_time_is_over():
+    def row(k):
+        return X[k]
+
+    task = Task(objectives.sphere, ())
+    answer = evaluate_chunk(task, [0, 1, 2], row, 0.0)
+    assert list(answer.results) == EXPECTED[:1]
+    answer = evaluate_chunk(task, [0, 1, 2], row, math.inf)
+    assert list(answer.results) == EXPECTED[:3]
+    assert answer.seconds > 0
+
+
+class TestPace:
+    def test_one_at_a_time_until_a_cost_is_known(self):
+        assert Pace(None).size(64, 2) == 1
+
+    def test_a_fixed_size(self):
+        pace = Pace(5)
+        assert [pace.size(n, 2) for n in (64, 3)] == [5, 3]
+        assert pace.limit == math.inf
+        assert not pace.is_quick
+
+    def test_small_evaluations_go_in_chunks_and_the_last_ones_in_smaller_ones(self):
+        pace = Pace(None)
+        for _ in range(100):
+            pace.note(1, 0.001, 0.0012)
+        assert pace.is_quick
+        sizes, waiting = [], 64
+        while waiting:
+            sizes.append(pace.size(waiting, 2))
+            waiting -= sizes[-1]
+        assert sizes[0] == 10  # hundredths of a second
+        assert sizes == sorted(sizes, reverse=True)
+        assert sizes[-1] == 1
+
+    def test_slow_round_trips_make_larger_chunks(self):
+        pace = Pace(None)
+        for _ in range(100):
+            pace.note(1, 0.001, 0.005)
+        assert pace.seconds == pytest.approx(0.1, rel=0.01)
+        assert pace.size(10_000, 2) in (99, 100)
+
+    def test_long_evaluations_go_one_by_one(self):
+        pace = Pace(None)
+        pace.note(1, 60.0, 60.1)
+        assert pace.size(64, 2) == 1
+        assert not pace.is_quick
+
+    def test_what_costs_nothing_is_not_cut_to_pieces(self):
+        pace = Pace(None)
+        for _ in range(100):
+            pace.note(100, 1e-5, 1e-4)
+        assert pace.size(64, 2) == 64
