@@ -57,6 +57,14 @@ def test_another_kind_of_file_is_refused(tmp_path):
         read(path)
 
 
+def test_nothing_is_taken_from_another_kind_of_file(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("first line\nsecond, without an end")
+    with pytest.raises(ValueError, match="expected a file that begins with experiment,function"):
+        Appender(path)
+    assert path.read_text() == "first line\nsecond, without an end"
+
+
 def test_a_damaged_line_is_named(tmp_path):
     path = tmp_path / "results.csv"
     with Appender(path) as results:

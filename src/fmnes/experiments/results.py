@@ -64,7 +64,7 @@ def read(path: str | os.PathLike[str]) -> dict[Trial, Row]:
     whole = text[: text.rfind("\n") + 1]
     header, *lines = list(csv.reader(io.StringIO(whole))) or [HEADER]
     if header != HEADER:
-        raise ValueError(f"{path}: expected a file that begins with {','.join(HEADER)}")
+        raise _another_kind(path)
     rows = {}
     for number, line in enumerate(lines, start=2):
         try:
@@ -75,6 +75,10 @@ def read(path: str | os.PathLike[str]) -> dict[Trial, Row]:
             raise ValueError(f"{path}, line {number}: expected each trial once, got {row.trial}")
         rows[row.trial] = row
     return rows
+
+
+def _another_kind(path: str | os.PathLike[str]) -> ValueError:
+    return ValueError(f"{path}: expected a file that begins with {','.join(HEADER)}")
 
 
 class Appender:
@@ -88,6 +92,10 @@ class Appender:
             self._open = stack.pop_all()
         self._file.seek(0)
         written = self._file.read()
+        head = f"{','.join(HEADER)}\n".encode()
+        if not (written.startswith(head) or head.startswith(written)):
+            self._open.close()
+            raise _another_kind(path)
         end = written.rfind(b"\n") + 1
         self._file.truncate(end)
         if end == 0:

@@ -51,14 +51,15 @@ def run(trials: Iterable[Trial], path: Path, workers: int) -> int:
 
     Those that measure time come last, one at a time, so that no other trial disturbs them.
     """
-    done = read(path)
-    missing = [trial for trial in trials if trial not in done]
-    with Appender(path) as results, _Bar(missing) as bar:
-        for timed, at_once in ((False, workers), (True, 1)):
-            batch = [trial for trial in missing if (trial.experiment == "time") == timed]
-            for row in _rows(batch, at_once):
-                results.add([row])
-                bar.update(row)
+    with Appender(path) as results:  # locked before it is read: no trial can be there twice
+        done = read(path)
+        missing = [trial for trial in trials if trial not in done]
+        with _Bar(missing) as bar:
+            for timed, at_once in ((False, workers), (True, 1)):
+                batch = [trial for trial in missing if (trial.experiment == "time") == timed]
+                for row in _rows(batch, at_once):
+                    results.add([row])
+                    bar.update(row)
     return len(missing)
 
 
