@@ -3,6 +3,7 @@
 import functools
 import math
 import signal
+import tempfile
 
 import pytest
 from engines import program
@@ -33,7 +34,7 @@ EXPECTED = [objectives.sphere(row).hex() for row in program.X]
 
 
 def on_each(*scenarios):
-    """Parametrized over the engines that run these; each in one worker of xdist, started once."""
+    """Parametrized over the engines that run these, each in one worker of xdist: started once."""
     return pytest.mark.parametrize(
         ("engine", "scenario"),
         [
@@ -42,7 +43,6 @@ def on_each(*scenarios):
             for scenario in scenarios
             if scenario in run
         ],
-        indirect=["engine"],
     )
 
 
@@ -52,19 +52,21 @@ def serial(scenario):
     return program.alone(scenario)
 
 
-@pytest.fixture(scope="module")
-def engine(request, tmp_path_factory):
-    """The answers of an engine to all scenarios."""
-    if reason := lacking(request.param):
-        pytest.skip(reason)
-    running = Program(request.param, tmp_path_factory.mktemp("engine"), *PROGRAMS[request.param])
-    answers = running.answers()
-    yield answers, running.errors()
-    running.close()
+@functools.cache
+def answers_of(engine):
+    """What an engine answers to all its scenarios, and what its program complained about."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        running = Program(engine, folder, *PROGRAMS[engine])
+        try:
+            return running.answers(), running.errors()
+        finally:
+            running.close()
 
 
 def answer_of(engine, scenario):
-    answers, errors = engine
+    if reason := lacking(engine):
+        pytest.skip(reason)
+    answers, errors = answers_of(engine)
     assert scenario in answers, errors
     return answers[scenario]
 
