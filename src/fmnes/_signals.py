@@ -20,8 +20,8 @@ class Interrupts:
 
     At any other time they wait for the next evaluation, so that no generation is half told and
     what is saved afterwards is whole. Once a signal has ended the search, a further Ctrl-C raises
-    at once and a further SIGTERM changes nothing. Handlers that are not Python's own stay in
-    charge; outside of the main thread Python has no say about signals.
+    at once and a further SIGTERM changes nothing. Handlers that are neither Python's own nor Ray's
+    stay in charge; outside of the main thread Python has no say about signals.
     """
 
     def __init__(self) -> None:
@@ -33,8 +33,8 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number, default in _DEFAULTS.items():
-                if signal.getsignal(number) is default:
+            for number in _DEFAULTS:
+                if _may_be_replaced(number):
                     self._replaced[number] = signal.signal(number, self._handle)
         return self
 
@@ -67,3 +67,10 @@ class Interrupts:
             self._received = self._received or number
             if self._evaluating:
                 raise KeyboardInterrupt
+
+
+def _may_be_replaced(number: signal.Signals) -> bool:
+    """Python's own handlers; and what `ray.init` puts in their place, which ends the program."""
+    handler = signal.getsignal(number)
+    module = getattr(handler, "__module__", None) or ""
+    return handler is _DEFAULTS[number] or module.startswith("ray.")
