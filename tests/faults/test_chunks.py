@@ -90,24 +90,29 @@ def test_a_chunk_comes_back_when_its_time_is_over():
     assert answer.seconds > 0
 
 
+def seen(pace, done, seconds, round_trip):
+    pace.note(done, seconds)
+    pace.note_trip(round_trip - seconds)
+
+
 class TestPace:
     def test_one_at_a_time_until_a_cost_is_known(self):
-        assert Pace(None).size(64, 2) == 1
+        assert Pace(None).size(64, 2, 64) == 1
 
     def test_a_fixed_size(self):
         pace = Pace(5)
-        assert [pace.size(n, 2) for n in (64, 3)] == [5, 3]
+        assert [pace.size(n, 2, 64) for n in (64, 3)] == [5, 3]
         assert pace.limit == math.inf
         assert not pace.is_quick
 
     def test_small_evaluations_go_in_chunks_and_the_last_ones_in_smaller_ones(self):
         pace = Pace(None)
         for _ in range(100):
-            pace.note(1, 0.001, 0.0012)
+            seen(pace, 1, 0.001, 0.0012)  # a trip of a fifth
         assert pace.is_quick
         sizes, waiting = [], 64
         while waiting:
-            sizes.append(pace.size(waiting, 2))
+            sizes.append(pace.size(waiting, 2, 64))
             waiting -= sizes[-1]
         assert sizes[0] == 10  # hundredths of a second
         assert sizes == sorted(sizes, reverse=True)
@@ -116,18 +121,24 @@ class TestPace:
     def test_slow_round_trips_make_larger_chunks(self):
         pace = Pace(None)
         for _ in range(100):
-            pace.note(1, 0.001, 0.005)
+            seen(pace, 1, 0.001, 0.005)
         assert pace.seconds == pytest.approx(0.1, rel=0.01)
-        assert pace.size(10_000, 2) in (99, 100)
+        assert pace.size(10_000, 2, 10_000) in (99, 100)
+
+    def test_where_a_trip_is_long_each_worker_gets_its_share_at_once(self):
+        pace = Pace(None)
+        for _ in range(100):
+            seen(pace, 1, 0.001, 0.011)
+        assert [pace.size(n, 2, 64) for n in (64, 32)] == [32, 32]
 
     def test_long_evaluations_go_one_by_one(self):
         pace = Pace(None)
-        pace.note(1, 60.0, 60.1)
-        assert pace.size(64, 2) == 1
+        seen(pace, 1, 60.0, 60.1)
+        assert pace.size(64, 2, 64) == 1
         assert not pace.is_quick
 
     def test_what_costs_nothing_is_not_cut_to_pieces(self):
         pace = Pace(None)
         for _ in range(100):
-            pace.note(100, 1e-5, 1e-4)
-        assert pace.size(64, 2) == 64
+            seen(pace, 100, 1e-5, 1e-4)
+        assert [pace.size(n, 2, 64) for n in (64, 32)] == [32, 32]

@@ -30,6 +30,7 @@ class _Flight(NamedTuple):
     candidates: Sequence[int]  # none: the slot is being prepared
     started: float
     seconds: float  # after which it is overdue
+    sent: float | None  # when, if there was a worker for it at once
     ledger: Ledger  # of the evaluation that it belongs to
 
     @property
@@ -62,7 +63,7 @@ class Driver:
         """Evaluate what the ledger has open; what ends this early leaves no worker of ours busy."""
         self._cargo, self._ledger = cargo, ledger
         self._slots = self._all_slots[: len(ledger.open)]
-        self._waiting = deque(ledger.open)
+        self._waiting, self._popsize = deque(ledger.open), len(ledger.open)
         self._suspects: deque[int] = deque()  # each to be tried by itself
         self._attempts: Counter[int] = Counter()
         self._breaks = 0  # with more than one candidate in flight
@@ -109,8 +110,9 @@ class Driver:
         if handle is None:
             candidates = self._next_chunk(slot)
             handle = slot.submit(self._cargo, candidates, self._limit)
-        seconds = self._seconds_for(slot, candidates)
-        self._flights[handle] = _Flight(slot, candidates, time.monotonic(), seconds, self._ledger)
+        seconds, now = self._seconds_for(slot, candidates), time.monotonic()
+        sent = now if self._busy[slot] < (slot.width or 0) else None
+        self._flights[handle] = _Flight(slot, candidates, now, seconds, sent, self._ledger)
         self._busy[slot] += 1
 
     def _has_room(self, slot: Slot, width: int | None) -> bool:
@@ -126,7 +128,7 @@ class Driver:
                 self._reserved.add(slot)
             return [self._suspects.popleft()]
         lanes = sum(slot.width or _UNKNOWN_WIDTH for slot in self._slots)
-        size = self._pace.size(len(self._waiting), lanes)
+        size = self._pace.size(len(self._waiting), lanes, self._popsize)
         return [self._waiting.popleft() for _ in range(size)]
 
     @property
@@ -175,7 +177,9 @@ class Driver:
         if answer.refused is not None:
             raise refusal(*answer.refused)
         done = len(answer.results)
-        self._pace.note(done, answer.seconds, time.monotonic() - flight.started)
+        self._pace.note(done, answer.seconds)
+        if done and flight.sent is not None:
+            self._pace.note_trip(time.monotonic() - flight.sent - answer.seconds)
         for candidate, result in zip(flight.candidates, answer.results, strict=False):
             if isinstance(result, Failure):
                 self._charge(candidate, result, self._waiting)

@@ -34,23 +34,29 @@ class Pace:
         """Whether a worker should have its next chunk before it is done with this one."""
         return self._cost is not None and self._cost < _MOST / 10 and self._fixed is None
 
-    def size(self, waiting: int, lanes: int) -> int:
+    def size(self, waiting: int, lanes: int, popsize: int) -> int:
         """How many of those waiting go next, where ``lanes`` work at the same time."""
         if self._fixed is not None:
             return min(self._fixed, waiting)
         if self._cost is None:
             return 1
-        cost = max(self._cost, 1e-9)
-        fair = math.ceil(waiting / (2 * lanes))
-        worth_a_trip = math.ceil(self._trip / cost)
-        return max(1, min(int(self.seconds / cost), max(fair, worth_a_trip), waiting))
+        cost, share = max(self._cost, 1e-9), popsize / lanes
+        if share * cost < 10 * self._trip:  # no time to lose on evening out
+            fair = math.ceil(share)
+        else:
+            fair = max(math.ceil(waiting / lanes / 2), math.ceil(self._trip / cost))
+        return max(1, min(int(self.seconds / cost), fair, waiting))
 
-    def note(self, done: int, seconds: float, round_trip: float) -> None:
-        """Learn from a chunk that came back."""
-        if not done:
-            return
-        cost, trip = seconds / done, max(round_trip - seconds, 0.0)
-        if self._cost is None:
-            self._cost = cost
-        self._cost += (1 - _MEMORY) * (cost - self._cost)
-        self._trip += (1 - _MEMORY) * (trip - self._trip)
+    def note(self, done: int, seconds: float) -> None:
+        """Learn from a chunk how long its evaluations took."""
+        if done:
+            cost = seconds / done
+            self._cost = cost if self._cost is None else _average(self._cost, cost)
+
+    def note_trip(self, seconds: float) -> None:
+        """Learn how long a chunk was on its way, beside its work."""
+        self._trip = _average(self._trip, max(seconds, 0.0))
+
+
+def _average(past: float, now: float) -> float:
+    return _MEMORY * past + (1 - _MEMORY) * now
