@@ -17,7 +17,7 @@ def paper(*words):
         [sys.executable, "-m", "fmnes", "paper", *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 
