@@ -34,7 +34,7 @@ test-arrays: $(VENV)/.arrays  ## the tests that need PyTorch and JAX
 	$(PYTEST) -m "arrays and not slow" tests
 
 test-engines: $(VENV)/.engines  ## searches and workers that are killed, on every engine there is
-	$(PYTEST) --dist loadgroup -m engines tests
+	$(PYTEST) -m engines tests
 
 test-build: $(VENV)/.dev  ## build the package with a C++ compiler and without
 	$(PYTEST) -m build tests/native

@@ -248,7 +248,6 @@ def alone(scenario):
     """The search of a scenario, undisturbed and without workers."""
     fun, dim = {
         "optimize": (problems.sphere_with_failures, 6),
-        "optimize-in-jobs": (problems.sphere_with_failures, 6),
         "optimize-large": (objectives.sphere, 3000),
         "resumes": (objectives.sphere, 6),
     }[scenario]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from engines.common import Program, lacking
-from engines.test_engines import EXPECTED, WORDS, assert_only_trouble_failed, serial
+from engines.test_engines import check_all, serial
 
-pytestmark = [pytest.mark.engines, pytest.mark.xdist_group("mpi")]
+pytestmark = pytest.mark.engines
 
 FAULTS = ["plain", "raise", "unpicklable", "exit", "memory", "optimize", "optimize-large"]
 
@@ -34,25 +34,8 @@ def mpiexec():
     return {"prefix": [command, "-n", "3"], "environment": environment}
 
 
-@pytest.fixture(scope="module")
-def answers(mpiexec, tmp_path_factory):
-    running = Program("mpi", tmp_path_factory.mktemp("mpi"), *FAULTS, **mpiexec)
-    answers = running.answers()
-    yield answers, running.errors()
-    running.close()
-
-
-@pytest.mark.parametrize("scenario", FAULTS)
-def test_mpi_keeps_what_it_promises(answers, scenario):
-    answers, errors = answers
-    assert scenario in answers, errors
-    answer = answers[scenario]
-    if scenario == "plain":
-        assert (answer["values"], answer["nfailed"]) == (EXPECTED, 0)
-    elif scenario in WORDS:
-        assert_only_trouble_failed(answer, *WORDS[scenario])
-    else:
-        assert answer["result"] == serial(scenario)["result"]
+def test_mpi_keeps_what_it_promises(mpiexec, tmp_path):
+    check_all(Program("mpi", tmp_path, *FAULTS, **mpiexec), FAULTS)
 
 
 def test_a_rank_that_dies_ends_the_job_and_the_same_command_goes_on(mpiexec, tmp_path):

@@ -11,9 +11,9 @@ import time
 
 import pytest
 from engines.common import Program, lacking
-from engines.test_engines import EXPECTED, assert_only_trouble_failed, serial
+from engines.test_engines import check_all
 
-pytestmark = [pytest.mark.engines, pytest.mark.xdist_group("slurm")]
+pytestmark = pytest.mark.engines
 
 CONFIGURATION = """
 ClusterName=one
@@ -129,26 +129,14 @@ def wait_until_idle(sinfo, environment):
     pytest.fail(f"SLURM did not come up: {told.stdout} {told.stderr}")
 
 
-def run(engine, folder, environment, *scenarios):
+@pytest.mark.parametrize(
+    ("engine", "scenarios"),
+    [
+        ("slurm-submitit", ["raise-in-jobs", "optimize-in-jobs"]),
+        ("slurm-dask", ["killed-once", "raise", "optimize"]),
+    ],
+)
+def test_on_slurm(engine, scenarios, slurm, tmp_path):
     if reason := lacking(engine):
         pytest.skip(reason)
-    running = Program(engine, folder, *scenarios, environment=environment)
-    try:
-        answers = running.answers()
-        assert set(answers) == set(scenarios), running.errors()
-        return answers
-    finally:
-        running.close()
-
-
-def test_submitit_on_slurm(slurm, tmp_path):
-    answers = run("slurm-submitit", tmp_path, slurm, "raise-in-jobs", "optimize-in-jobs")
-    assert_only_trouble_failed(answers["raise-in-jobs"], "ValueError: the mesh is tangled")
-    assert answers["optimize-in-jobs"]["result"] == serial("optimize-in-jobs")["result"]
-
-
-def test_dask_jobqueue_on_slurm(slurm, tmp_path):
-    answers = run("slurm-dask", tmp_path, slurm, "killed-once", "raise", "optimize")
-    assert answers["killed-once"]["values"] == EXPECTED
-    assert_only_trouble_failed(answers["raise"], "ValueError: the mesh is tangled", "in raises")
-    assert answers["optimize"]["result"] == serial("optimize")["result"]
+    check_all(Program(engine, tmp_path, *scenarios, environment=slurm), scenarios)

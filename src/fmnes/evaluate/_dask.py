@@ -20,8 +20,11 @@ _PATIENCE = 30  # seconds for a worker to come back
 class Dask(Elastic):
     """A dead worker's chunks are done elsewhere by Dask itself, some four times in all.
 
+    Those that waited there are blamed with the one that ran, so that it does not isolate.
     Cancelling a chunk that runs does not end it: its worker has to be restarted, by its nanny.
     """
+
+    isolates = False
 
     def __init__(self, pool: Any) -> None:
         super().__init__(pool)

@@ -31,6 +31,7 @@ class _Flight(NamedTuple):
     started: float
     seconds: float  # after which it is overdue
     sent: float | None  # when, if there was a worker for it at once
+    is_alone: bool  # a worker that dies can only be due to this one
     ledger: Ledger  # of the evaluation that it belongs to
 
     @property
@@ -43,8 +44,8 @@ class Driver:
 
     Who is to blame when a worker dies, or when time runs out? With one candidate in flight: that
     one. With several nobody is charged: each is tried by itself, so that the one that kills its
-    worker is found and the others lose nothing but time. (A pool whose workers all die together is
-    given a second chance as it is, before its candidates go one after the other.)
+    worker is found and the others lose nothing but time. (Where a worker that dies takes others
+    with it, all have a second chance together, before they go one after the other.)
 
     A candidate whose worker was lost is tried at least once more even with ``retries=0``: workers
     die for reasons that have nothing to do with the objective. One that raises, returns no number
@@ -66,7 +67,7 @@ class Driver:
         self._waiting, self._popsize = deque(ledger.open), len(ledger.open)
         self._suspects: deque[int] = deque()  # each to be tried by itself
         self._attempts: Counter[int] = Counter()
-        self._breaks = 0  # with more than one candidate in flight
+        self._losses: Counter[int] = Counter()  # with others, so that nobody was charged
         popsize = len(ledger.values)
         spare = popsize - math.ceil(self._policies.fraction * popsize)
         try:
@@ -112,7 +113,10 @@ class Driver:
             handle = slot.submit(self._cargo, candidates, self._limit)
         seconds, now = self._seconds_for(slot, candidates), time.monotonic()
         sent = now if self._busy[slot] < (slot.width or 0) else None
-        self._flights[handle] = _Flight(slot, candidates, now, seconds, sent, self._ledger)
+        is_alone = slot.isolates or slot in self._reserved
+        self._flights[handle] = _Flight(
+            slot, candidates, now, seconds, sent, is_alone, self._ledger
+        )
         self._busy[slot] += 1
 
     def _has_room(self, slot: Slot, width: int | None) -> bool:
@@ -172,7 +176,7 @@ class Driver:
 
     def _enter(self, flight: _Flight, answer: Answer | Failure) -> None:
         if isinstance(answer, Failure):  # the pool itself gave this task up
-            self._blame(flight.candidates, answer)
+            self._lose([flight], answer)
             return
         if answer.refused is not None:
             raise refusal(*answer.refused)
@@ -208,17 +212,21 @@ class Driver:
                 f"workers: it broke ({why}), and one that was passed in cannot be built anew; pass "
                 "a function that makes one, as in Evaluator(lambda: ProcessPoolExecutor(4))"
             )
-        first, lost = _all_of(flights[:1]), _all_of(flights)
-        logger.warning("workers lost with candidates %s: %s", lost, why)
-        failure = Failure(why, lost=True)
+        logger.warning("workers lost with candidates %s: %s", _all_of(flights), why)
         if slot.in_order:  # what waited behind the first had not begun
-            self._waiting.extendleft(reversed(lost[len(first) :]))
-            self._blame(first, failure)
-        elif len(lost) > 1 and not self._breaks:
-            self._breaks += 1
-            self._waiting.extend(lost)
-        else:
-            self._blame(lost, failure)
+            self._waiting.extendleft(reversed(_all_of(flights[1:])))
+            flights = flights[:1]
+        self._lose(flights, Failure(why, lost=True))
+
+    def _lose(self, flights: Sequence[_Flight], failure: Failure) -> None:
+        """Candidates were lost, and perhaps one of them was the reason."""
+        if len(flights) == 1 and flights[0].is_alone:
+            self._blame(flights[0].candidates, failure)
+            return
+        for candidate in _all_of(flights):
+            self._losses[candidate] += 1
+            again = self._waiting if self._losses[candidate] == 1 else self._suspects
+            again.append(candidate)
 
     def _end_overdue(self) -> None:
         """Kill the workers that have been at one candidate for too long."""
