@@ -6,12 +6,12 @@ LOWEST := .venv-lowest
 SANITIZE := .venv-sanitize
 NATIVE := CMakeLists.txt $(wildcard native/*)
 PYTEST := $(BIN)/python -m pytest -n 2 -q
-QUICK := -m "not slow and not arrays and not build and not engines"
+QUICK := -m "not slow and not arrays and not build and not engines and not examples and not browser"
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo paper test test-agnostic test-arrays test-build test-engines \
-	test-sanitize test-lowest test-neon test-slow native lint types format bench evidence docs clean
+.PHONY: help demo paper test test-agnostic test-arrays test-browser test-build test-engines \
+	test-examples test-sanitize test-lowest test-neon test-slow native lint types format bench evidence docs clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -35,6 +35,12 @@ test-arrays: $(VENV)/.arrays  ## the tests that need PyTorch and JAX
 
 test-engines: $(VENV)/.engines  ## searches and workers that are killed, on every engine there is
 	$(PYTEST) -m engines tests
+
+test-examples: $(VENV)/.examples  ## the scripts of examples/ with small budgets
+	$(PYTEST) -m examples tests/examples
+
+test-browser: $(VENV)/.browser  ## the pages of `fmnes watch` in headless Chromium
+	$(PYTEST) -m browser tests
 
 test-build: $(VENV)/.dev  ## build the package with a C++ compiler and without
 	$(PYTEST) -m build tests/native
@@ -120,6 +126,17 @@ $(VENV)/.arrays: $(VENV)/.dev
 
 $(VENV)/.engines: $(VENV)/.dev
 	$(BIN)/python -m pip install -q -e '.[engines]'
+	@touch $@
+
+$(VENV)/.examples: $(VENV)/.arrays
+	$(BIN)/python -m pip install -q -e '.[examples]'
+	@touch $@
+
+$(VENV)/.browser: $(VENV)/.dev
+	$(BIN)/python -m pip install -q -e '.[browser]'
+	@command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium chromium-driver >/dev/null; } \
+		|| { echo "make: needs chromium and chromedriver (Debian: apt-get install chromium-driver)" >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.speed: $(VENV)/.dev
