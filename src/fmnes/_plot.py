@@ -1,9 +1,10 @@
-"""fmnes.plot(result): the course of a search in four panels, as pycma's users know it."""
+"""fmnes.plot(run): the course of a search in four panels, as pycma's users know it."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fmnes._history import History
 from fmnes._result import Result
 
 if TYPE_CHECKING:
@@ -12,23 +13,24 @@ if TYPE_CHECKING:
 _PHASES = {1: "movement", 2: "stagnation", 3: "convergence"}
 
 
-def plot(result: Result, *, figure: Any = None) -> "Figure":
+def plot(run: Result | History, *, figure: Any = None) -> "Figure":
     """Draw the history of a search and return the Matplotlib figure.
 
     Parameters
     ----------
-    result : Result
-        Of `minimize`, or ``opt.result`` at any time.
+    run : Result or History
+        Of `minimize`, or ``opt.result`` at any time; or the history alone.
     figure : matplotlib.figure.Figure, optional
         Where to draw; a new one by default. Save it with ``figure.savefig(path)``.
     """
-    if not isinstance(result, Result):
-        raise TypeError(f"result: expected a Result, got {result!r}")
-    if len(result.history) == 0:
-        raise ValueError("result: expected at least one generation, got none")
+    if not isinstance(run, Result | History):
+        raise TypeError(f"run: expected a Result or a History, got {run!r}")
+    record = run.history if isinstance(run, Result) else run
+    if len(record) == 0:
+        raise ValueError("run: expected at least one generation, got none")
     if figure is None:
         figure = _new_figure()
-    history = result.history.to_array()
+    history = record.to_array()
     (values, scales), (shape, clock) = figure.subplots(2, 2, sharex=True)
     _draw_values(values, history)
     _draw_scales(scales, history)
@@ -39,7 +41,9 @@ def plot(result: Result, *, figure: Any = None) -> "Figure":
     for axes in (values, scales, shape, clock):
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small", loc="best")
-    figure.suptitle(f"{result.status}: f = {result.fun:.6g} after {result.nfev} evaluations")
+    ended = f"{run.status}: " if isinstance(run, Result) else ""
+    best, nfev = history["best"][-1], history["nfev"][-1]
+    figure.suptitle(f"{ended}f = {best:.6g} after {nfev} evaluations")
     return figure  # type: ignore[no-any-return]
 
 

@@ -217,7 +217,7 @@ def test_plot_draws_the_history(tmp_path):
     np.testing.assert_array_equal(best.get_ydata(), result.history["best"])
     for axes in figure.axes[2:]:
         assert axes.get_xlabel() == "evaluations"
-    with pytest.raises(TypeError, match="result: expected a Result"):
+    with pytest.raises(TypeError, match="run: expected a Result or a History"):
         fmnes.plot("run")
 
 
