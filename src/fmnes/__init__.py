@@ -30,6 +30,7 @@ from fmnes.algorithms.xnes import XNES as XNES
 from fmnes.cluster import Cluster as Cluster
 from fmnes.evaluate import EvaluationError as EvaluationError
 from fmnes.evaluate import Evaluator as Evaluator
+from fmnes.integrations.scipy import scipy_method as scipy_method
 
 from . import problems as problems
 
