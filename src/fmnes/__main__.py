@@ -2,6 +2,6 @@
 
 import sys
 
-from fmnes._cli import main
+from fmnes.cli import main
 
 sys.exit(main())

@@ -18,10 +18,11 @@ COLUMNS: dict[str, type] = {
     "deviation_max": np.float64,
     "condition": np.float64,  # of the covariance; for D(I + vv^T)D an upper bound
     "norm_v": np.float64,  # NaN for a method that has no v
-    "phase": np.int8,  # 1 movement, 2 stagnation, 3 convergence; 0 for a method without phases
+    "phase": np.int8,  # of PHASES; 0 for a method without phases
     "seconds_objective": np.float64,
     "seconds_optimizer": np.float64,
 }
+PHASES = {1: "movement", 2: "stagnation", 3: "convergence"}
 _DTYPE = np.dtype(list(COLUMNS.items()))
 
 

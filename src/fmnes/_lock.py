@@ -13,6 +13,23 @@ _held: dict[str, int] = {}
 _guard = threading.Lock()
 
 
+def in_use(path: str | os.PathLike[str]) -> bool:
+    """Whether somebody else holds the lock of this file. (Its holder would lose it by asking.)"""
+    try:
+        file = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        import fcntl
+
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, BlockingIOError, PermissionError):  # Windows; or it is held
+        return True
+    finally:
+        os.close(file)  # which gives the lock back
+    return False
+
+
 class Lock:
     """A lock by means of a file, which is removed with it. Where the system knows none: no lock.
 

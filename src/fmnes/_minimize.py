@@ -127,7 +127,7 @@ def minimize(
     schedule, evaluation = read_restarts(restarts), _Evaluation(fun, args, vectorized, workers)
     with (
         Search.open(first, schedule, checkpoint, resume, rng is not None) as search,
-        contextlib.closing(Progress(progress, maxfevals)) as bar,
+        contextlib.closing(Progress(progress)) as bar,
         Interrupts() as interrupts,
     ):
         try:
@@ -158,7 +158,7 @@ def _loop(
             interrupts.defer()
             opt.tell(outcome.values)
             search.note(outcome.first_error)
-            bar.update(opt, opt.popsize)
+            bar.update(search)
             if callback is not None:
                 interrupts.allow()
                 try:

@@ -296,11 +296,6 @@ class Optimizer:
             shape=copied(array_namespace(mean), shape),
         )
 
-    def headline(self) -> str:
-        """Where the search stands, in a few words for a progress display."""
-        row = self.tally.history.last("sigma", 1)
-        return f"best {self.tally.best_f:.6g}, sigma {row[-1]:.3g}" if len(row) else "starting"
-
     # === On disk ===
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -36,7 +36,7 @@ class Search:
     def __init__(self, first: Optimizer, schedule: IPOP | BIPOP, store: Store | None) -> None:
         self.current = first
         self._schedule, self._store = schedule, store
-        self._budget = first.budget
+        self.budget = first.budget  # of all runs together
         self._finished: list[Result] = []
         self._first_error: str | None = None
         self._started = time.monotonic()
@@ -71,6 +71,17 @@ class Search:
             raise
         return search
 
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], status: Status) -> Result:
+        """What the checkpoint at ``path`` comes to, whoever is using it."""
+        from fmnes import _checkpoint
+
+        saved = _checkpoint.read(path, (*_SAVED, "search"), "checkpoint")
+        _checkpoint.check_search(saved["current"])
+        search = cls(Optimizer.from_saved(saved["current"]), IPOP(0), None)
+        search._finished, search._first_error = saved["finished"], saved["first_error"]
+        return search.result(status)
+
     def _go_on(self, store: Store, saved: dict[str, Any], seeded: bool) -> None:
         """Take the place of the search that was saved, and read what is known since."""
         from fmnes import _checkpoint  # here: it would double the time of import
@@ -88,6 +99,16 @@ class Search:
     @property
     def _address(self) -> tuple[int, int]:
         return self.current.run, self.current.nit
+
+    @property
+    def nfev(self) -> int:
+        """Evaluations of all runs so far."""
+        return sum(result.nfev for result in self._finished) + self.current.nfev
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds, those of earlier processes included."""
+        return time.monotonic() - self._started
 
     @property
     def _runs(self) -> list[Run]:
@@ -150,27 +171,27 @@ class Search:
 
     def _left(self, cap: int | None, begun: float) -> Budget:
         """What is left of the budget for a run that began then, ``cap`` evaluations at most."""
-        maxfevals, timeout = self._budget.maxfevals, self._budget.timeout
+        maxfevals, timeout = self.budget.maxfevals, self.budget.timeout
         if maxfevals is not None:
             maxfevals -= sum(result.nfev for result in self._finished)
         if cap is not None:
             maxfevals = cap if maxfevals is None else min(cap, maxfevals)
         if timeout is not None:
             timeout = max(timeout - (begun - self._started), 0.0)
-        return self._budget._replace(maxfevals=maxfevals, timeout=timeout)
+        return self.budget._replace(maxfevals=maxfevals, timeout=timeout)
 
     def result(self, status: Status) -> Result:
         """All runs in one: the best point of all, and the distribution of the run it is from."""
         last = self.current.end(status)
         runs = [*self._finished, last]
         best = min(runs, key=lambda run: run.fun)
-        reached = self._budget.ftarget is not None and best.fun <= self._budget.ftarget
+        reached = self.budget.ftarget is not None and best.fun <= self.budget.ftarget
         return Result(
             x=best.x,
             fun=best.fun,
             nfev=sum(run.nfev for run in runs),
             nit=sum(run.nit for run in runs),
-            success=reached or (self._budget.ftarget is None and best.success),
+            success=reached or (self.budget.ftarget is None and best.success),
             status=status,
             message=status.sentence,
             mean=best.mean,
@@ -190,7 +211,7 @@ class Search:
             return
         content = {
             "current": self.current.to_saved(),
-            "elapsed": time.monotonic() - self._started,
+            "elapsed": self.elapsed,
             "finished": self._finished,
             "first_error": self._first_error,
             "schedule": repr(self._schedule),

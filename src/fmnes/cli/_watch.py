@@ -1,0 +1,191 @@
+"""The page of ``fmnes watch``: a server that shows one folder, to this machine only.
+
+What it serves is fixed: the page's three files, and ``/data``, which the page asks for every
+second. No path of a request ever becomes a path of a file. A request that does not name this
+server as its host is refused: otherwise a page from anywhere could have its own name lead here.
+"""
+
+import csv
+import http.server
+import json
+import math
+import os
+import threading
+import time
+from array import array
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from fmnes.cli._config import Config
+from fmnes.cli._errors import UsageError
+from fmnes.cli._folder import HEADER, Folder
+
+_POINTS = 800  # of a curve that the page gets at most
+_QUIET = 5.0  # seconds without a new row, after which we look whether anybody is at work
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:"
+)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves the page of a folder on 127.0.0.1."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: Folder, port: int) -> None:
+        page = resources.files("fmnes.cli") / "page"
+        self.files = {
+            f"/{name}": (_TYPES[name.partition(".")[2]], (page / name).read_bytes())
+            for name in ("watch.html", "watch.css", "watch.js")
+        }
+        self.files["/"] = self.files.pop("/watch.html")
+        self.view = View(folder)
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://127.0.0.1:{self.server_port}/"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        if self.headers.get("Host") not in self.server.hosts:
+            self._answer(403, "text/plain", b"expected the name of this machine as the host\n")
+        elif self.path == "/data":
+            self._answer(200, "application/json", json.dumps(self.server.view.data()).encode())
+        elif self.path in self.server.files:
+            self._answer(200, *self.server.files[self.path])
+        else:
+            self._answer(404, "text/plain", b"there is nothing here\n")
+
+    def _answer(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        headers = {
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+            "Content-Security-Policy": _POLICY,
+            "X-Content-Type-Options": "nosniff",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name in the library
+        """Nobody wants to read of each request."""
+
+
+class View:
+    """What the page shows of a folder: reads on in history.csv where it has stopped last time."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()  # several pages may ask at the same time
+        self._forget(0)
+        self._changed = -math.inf
+
+    def _forget(self, inode: int) -> None:
+        self._inode, self._offset = inode, 0
+        self._columns = {name: array("d") for name in HEADER}
+
+    def data(self) -> dict[str, Any]:
+        """Everything, as JSON knows it: null for what is not finite."""
+        with self._lock:
+            self._read()
+            columns = self._columns
+            rows = len(columns["nfev"])
+            step = max(1, math.ceil(rows / _POINTS))
+            shown = sorted({*range(0, rows, step), *range(max(0, rows - 1), rows)})
+            last = {name: _finite(column[-1]) if rows else None for name, column in columns.items()}
+            return {
+                **self._standing(rows),
+                "rows": rows,
+                "last": last,
+                "rate": _rate(columns),
+                "curves": {
+                    **{name: [_finite(columns[name][k]) for k in shown] for name in columns},
+                    "evaluation": [_finite(_seconds_each(columns, k)) for k in shown],
+                },
+            }
+
+    def _standing(self, rows: int) -> dict[str, Any]:
+        """What was asked for, whether the run goes on, and its first error."""
+        try:
+            config = Config.read(self._folder.config)
+        except UsageError:
+            return {"state": "waiting", "message": "There is no run in this folder yet."}
+        about = {
+            "title": config.title,
+            "folder": self._folder.path.resolve().name,
+            "method": config.method,
+            "dim": config.dim,
+            "maxfevals": config.maxfevals,
+            "ftarget": config.ftarget,
+            "error": _text(self._folder.first_error),
+        }
+        ended = self._folder.ended()
+        if ended is not None:
+            return {**about, "state": "ended", **{k: ended[k] for k in ("message", "status")}}
+        is_quiet = time.monotonic() - self._changed > _QUIET
+        if is_quiet and not self._folder.is_running(config):
+            message = f"No process is at work on it: fmnes resume {self._folder.path} goes on."
+            return {**about, "state": "stopped", "message": message}
+        message = "" if rows else "The first generation is being evaluated."
+        return {**about, "state": "running", "message": message}
+
+    def _read(self) -> None:
+        """Take in the rows that are new, and whole."""
+        try:
+            with self._folder.history.open("rb") as file:
+                status = os.fstat(file.fileno())
+                if status.st_ino != self._inode or status.st_size < self._offset:
+                    self._forget(status.st_ino)
+                file.seek(self._offset)
+                text = file.read()
+        except FileNotFoundError:
+            return
+        text = text[: text.rfind(b"\n") + 1]
+        self._offset += len(text)
+        for row in csv.reader(text.decode().splitlines()):
+            if row == HEADER:
+                continue
+            self._changed = time.monotonic()
+            for name, word in zip(HEADER, row, strict=True):
+                column = self._columns[name]
+                before = column[-1] if column else 0.0
+                column.append(float(word) if word else before)  # nfailed, see `Recorder`
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _seconds_each(columns: dict[str, "array[float]"], k: int) -> float:
+    """Seconds for each evaluation of a generation."""
+    before = columns["nfev"][k - 1] if k else 0.0
+    return columns["seconds_objective"][k] / (columns["nfev"][k] - before)
+
+
+def _rate(columns: dict[str, "array[float]"], count: int = 50) -> float | None:
+    """Evaluations per second over the last generations."""
+    nfev = columns["nfev"]
+    names = ("seconds_objective", "seconds_optimizer")
+    seconds = sum(sum(columns[name][-count:]) for name in names)
+    if not nfev or seconds <= 0:
+        return None
+    return (nfev[-1] - (nfev[-count - 1] if len(nfev) > count else 0.0)) / seconds
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return None
