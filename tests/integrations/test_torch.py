@@ -1,0 +1,280 @@
+"""Modules of PyTorch as objectives: which parameters, which values, and what stays untouched."""
+
+import doctest
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fmnes
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (fmnes[torch])")
+
+from fmnes.integrations import torch as integration  # noqa: E402
+from fmnes.integrations.torch import ModuleObjective  # noqa: E402
+
+pytestmark = pytest.mark.arrays
+
+
+class Dense(torch.nn.Module):
+    """Two layers, one of them frozen, and a buffer that scales."""
+
+    def __init__(self, dtype=torch.float64):
+        super().__init__()
+        torch.manual_seed(1)
+        self.first = torch.nn.Linear(3, 4, dtype=dtype)
+        self.frozen = torch.nn.Linear(4, 4, dtype=dtype).requires_grad_(False)
+        self.last = torch.nn.Linear(4, 1, dtype=dtype)
+        self.register_buffer("scale", torch.tensor(2.0, dtype=dtype))
+
+    def forward(self, x):
+        return self.last(self.frozen(torch.tanh(self.scale * self.first(x))))
+
+
+def inputs(dtype=torch.float64):
+    return torch.arange(15.0, dtype=dtype).reshape(5, 3) / 7
+
+
+def mean_square(model):
+    return (model(inputs()) ** 2).mean()
+
+
+def by_hand(module, x):
+    """The loss of `Dense` from its flat parameters, in NumPy."""
+    W1, b1, W3, b3 = x[:12].reshape(4, 3), x[12:16], x[16:20].reshape(1, 4), x[20:]
+    W2, b2 = (p.detach().numpy() for p in module.frozen.parameters())
+    hidden = np.tanh(2 * (inputs().numpy() @ W1.T + b1))
+    return (((hidden @ W2.T + b2) @ W3.T + b3) ** 2).mean()
+
+
+def candidates(objective, n=6):
+    return objective.x0 + np.random.default_rng(1).normal(size=(n, len(objective.x0)))
+
+
+def state_of(module):
+    return {name: value.clone() for name, value in module.state_dict().items()}
+
+
+def assert_same(module, state):
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, state[name]), name
+
+
+def test_the_values_are_those_of_the_formula():
+    objective = ModuleObjective(Dense(), mean_square)
+    x = candidates(objective)
+    expected = [by_hand(objective.module, row) for row in x]
+    np.testing.assert_allclose(objective(x), expected, rtol=1e-13)
+    np.testing.assert_allclose([objective(row) for row in x], expected, rtol=1e-13)
+
+
+def test_x0_are_the_parameters_that_are_trained_in_float64():
+    module = Dense(torch.float32)
+    objective = ModuleObjective(module, lambda model: model(inputs(torch.float32)).mean())
+    trained = [module.first.weight, module.first.bias, module.last.weight, module.last.bias]
+    expected = np.concatenate([p.detach().numpy().ravel() for p in trained])
+    assert objective.x0.dtype == np.float64
+    np.testing.assert_array_equal(objective.x0, expected)
+
+
+def test_vmap_and_loop_agree_to_rounding():
+    module = Dense()
+    x = candidates(ModuleObjective(module, mean_square))
+    batched, loop, chunks = (
+        ModuleObjective(module, mean_square, **options)(x)
+        for options in ({}, {"batched": False}, {"chunk_size": 4})
+    )
+    np.testing.assert_allclose(batched, loop, rtol=1e-13)
+    np.testing.assert_allclose(batched, chunks, rtol=1e-13)
+
+
+def test_a_read_only_array_and_a_tensor_give_the_same():
+    objective = ModuleObjective(Dense(), mean_square)
+    x = candidates(objective)
+    expected = objective(x)
+    tensor = torch.tensor(x)
+    x.setflags(write=False)
+    np.testing.assert_array_equal(objective(x), expected)
+    np.testing.assert_array_equal(objective(tensor), expected)
+
+
+def test_the_module_is_untouched_until_it_is_loaded():
+    module = Dense()
+    objective = ModuleObjective(module, mean_square)
+    before = state_of(module)
+    result = fmnes.minimize(objective, objective.x0, 0.3, maxiter=20, vectorized=True, rng=1)
+    assert_same(module, before)
+    assert objective.load(result.x) is module
+    assert mean_square(module).item() == pytest.approx(result.fun, rel=1e-13)
+    assert torch.equal(module.frozen.weight, before["frozen.weight"])
+    assert module.first.weight.requires_grad
+    np.testing.assert_array_equal(ModuleObjective(module, mean_square).x0, result.x)
+
+
+def test_what_is_loaded_is_what_was_evaluated_also_in_float32():
+    module = Dense(torch.float32)
+    objective = ModuleObjective(
+        module, lambda model: (model(inputs(torch.float32)) ** 2).mean(), batched=False
+    )
+    x = objective.x0 + 0.1234567890123456
+    value = objective(x)
+    assert (objective.load(x)(inputs(torch.float32)) ** 2).mean().item() == value
+
+
+def test_chosen_parameters():
+    module = Dense()
+    objective = ModuleObjective(module, mean_square, parameters=["last.bias", "frozen.bias"])
+    np.testing.assert_array_equal(
+        objective.x0, np.r_[module.frozen.bias.numpy(), module.last.bias.detach().numpy()]
+    )
+    before = state_of(module)
+    objective.load(np.arange(5.0))
+    assert module.last.bias.tolist() == [4.0]
+    assert module.frozen.bias.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert torch.equal(module.first.weight, before["first.weight"])
+
+
+def test_tied_weights_are_one():
+    module = torch.nn.Sequential(
+        torch.nn.Linear(2, 2, bias=False), torch.nn.Linear(2, 2, bias=False)
+    )
+    module[1].weight = module[0].weight
+    objective = ModuleObjective(module, lambda model: model(torch.ones(1, 2)).sum())
+    x = np.array([[1.0, 2.0, 3.0, 4.0]])
+    W = x.reshape(2, 2)
+    assert objective(x)[0] == (W @ W @ np.ones(2)).sum()
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_running_statistics_are_copies(batched):
+    """BatchNorm in training mode: every candidate begins with the module's own."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)).double().train()
+    before = state_of(module)
+
+    def loss(model):
+        return model(inputs()).abs().amax()
+
+    objective = ModuleObjective(module, loss, batched=batched)
+    x = candidates(objective)
+    W, b, gain, shift = x[:, :12].reshape(-1, 4, 3), x[:, 12:16], x[:, 16:20], x[:, 20:]
+    y = np.einsum("nij,kj->nki", W, inputs().numpy()) + b[:, None]
+    y = (y - y.mean(axis=1, keepdims=True)) / np.sqrt(y.var(axis=1, keepdims=True) + 1e-5)
+    expected = np.abs(y * gain[:, None] + shift[:, None]).max(axis=(1, 2))
+    np.testing.assert_allclose(objective(x), expected, rtol=1e-12)
+    assert_same(module, before)
+
+
+def test_further_arguments_reach_the_loss():
+    objective = ModuleObjective(Dense(), lambda model, data, p: (model(data).abs() ** p).mean())
+    x = candidates(objective)
+    np.testing.assert_array_equal(
+        objective(x, inputs(), 2), ModuleObjective(objective.module, mean_square)(x)
+    )
+    result = fmnes.minimize(
+        objective, objective.x0, 0.3, args=(inputs(), 1), maxiter=5, vectorized=True, rng=1
+    )
+    assert result.fun == pytest.approx(objective(result.x, inputs(), 1), rel=1e-13)
+
+
+def test_the_search_itself_may_run_in_pytorch():
+    objective = ModuleObjective(Dense(), mean_square)
+    options = {"maxiter": 10, "vectorized": True, "rng": 1}
+    here = fmnes.minimize(objective, objective.x0, 0.3, **options)
+    there = fmnes.minimize(objective, torch.tensor(objective.x0), 0.3, **options)
+    assert isinstance(there.x, torch.Tensor)
+    assert there.fun == pytest.approx(here.fun, rel=1e-9)
+    assert mean_square(objective.load(there.x)).item() == pytest.approx(there.fun, rel=1e-13)
+
+
+def test_workers_give_the_values_of_a_loop():
+    objective = ModuleObjective(Dense(), mean_square)
+    runs = [
+        fmnes.minimize(objective, objective.x0, 0.3, maxiter=3, workers=workers, rng=1)
+        for workers in (None, 2)
+    ]
+    np.testing.assert_array_equal(runs[0].x, runs[1].x)
+
+
+def test_it_can_be_pickled():
+    objective = ModuleObjective(Dense(), mean_square)
+    x = candidates(objective)
+    again = pickle.loads(pickle.dumps(objective))
+    np.testing.assert_array_equal(again(x), objective(x))
+    assert again.module is not objective.module
+
+
+def test_what_vmap_does_not_take_says_what_to_do():
+    def branches(model):
+        value = model(inputs()).mean()
+        return value if value.item() > 0 else -value
+
+    module = Dense()
+    x = candidates(ModuleObjective(module, mean_square))
+    with pytest.raises(RuntimeError, match=r"batched: expected a module .* batched=False") as info:
+        ModuleObjective(module, branches)(x)
+    assert "vmap" in str(info.value.__cause__)
+    values = ModuleObjective(module, branches, batched=False)(x)
+    plain = ModuleObjective(module, lambda model: model(inputs()).mean().abs())
+    np.testing.assert_allclose(values, plain(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: ModuleObjective(3, mean_square), TypeError, "module: expected a torch.nn.Module"),
+        (lambda: ModuleObjective(Dense(), 3), TypeError, "loss: expected a function"),
+        (
+            lambda: ModuleObjective(Dense(), mean_square, parameters=["weight"]),
+            ValueError,
+            r"parameters: expected names among \['first.weight', .* got 'weight'",
+        ),
+        (
+            lambda: ModuleObjective(Dense().requires_grad_(False), mean_square),
+            ValueError,
+            "parameters: expected at least one",
+        ),
+        (
+            lambda: ModuleObjective(Dense(), mean_square)(np.zeros(3)),
+            ValueError,
+            r"x: expected shape \(21,\) or \(n, 21\), got \(3,\)",
+        ),
+        (
+            lambda: ModuleObjective(Dense(), mean_square).load(np.zeros((2, 21))),
+            ValueError,
+            r"x: expected shape \(21,\), got \(2, 21\)",
+        ),
+        (
+            lambda: ModuleObjective(Dense(), lambda model: model(inputs()))(np.zeros((2, 21))),
+            TypeError,
+            r"loss: expected one number, got shape \(5, 1\)",
+        ),
+        (
+            lambda: ModuleObjective(Dense(), lambda model: model(inputs()))(np.zeros(21)),
+            TypeError,
+            r"loss: expected one number, got shape \(5, 1\)",
+        ),
+        (
+            lambda: ModuleObjective(Dense(), lambda model: None)(np.zeros(21)),
+            TypeError,
+            "loss: expected one number as a tensor, got None",
+        ),
+    ],
+)
+def test_errors_name_what_was_expected(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_the_examples_of_the_docstring():
+    done = doctest.testmod(integration)
+    assert done.attempted >= 8
+    assert done.failed == 0
+
+
+def test_without_pytorch_it_says_what_to_install():
+    code = "import sys; sys.modules['torch'] = None; import fmnes.integrations.torch"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ImportError: fmnes.integrations.torch: expected PyTorch" in done.stderr
+    assert "pip install 'fmnes[torch]'" in done.stderr
