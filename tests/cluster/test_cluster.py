@@ -218,9 +218,11 @@ def test_what_travels_does_not_depend_on_the_number_of_variables():
                 ellipsoid, np.ones(dim), 1.0, popsize=24, rng=1, maxiter=40,
                 workers=evaluator, callback=note,
             )  # fmt: skip
-        traffic[dim] = max(np.diff(marks)[2:])  # by then all have joined, and no checkpoint is sent
+        # Of most generations: one who had nothing to do hears of two at once the next time, and one
+        # who joins is sent a checkpoint.
+        traffic[dim] = np.median(np.diff(marks))
     assert traffic[2_000] < 2500
-    assert abs(traffic[2_000] - traffic[20]) < 600  # one may have had nothing to do
+    assert abs(traffic[2_000] - traffic[20]) < 300
 
 
 def test_an_objective_that_cannot_be_loaded_there_is_a_type_error():

@@ -3,6 +3,7 @@
 import itertools
 import os
 import socket
+import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -14,7 +15,8 @@ from fmnes.evaluate._cargo import ignore_interrupts
 from fmnes.evaluate._engines import Elastic
 from fmnes.evaluate._outcome import EvaluationError, Failure
 
-_PATIENCE = 30  # seconds for a worker to come back
+_PATIENCE = 30  # seconds until a worker is missed that should be back
+_RESTART = 10  # seconds to wait for one that is started again
 
 
 class Dask(Elastic):
@@ -31,19 +33,28 @@ class Dask(Elastic):
         self._client = getattr(pool, "_client", pool)
         self._executor = self._client.get_executor(pure=False)
         self._keys: dict[Future[Any], str] = {}
-        self._seen: set[Any] = set()  # names of workers
+        self._started: set[Any] = set()  # names of workers
+        self._seen: dict[Any, float] = {}  # when each was with the scheduler last
         self._name, self._numbers = uuid.uuid4().hex, itertools.count()
         self._client.register_plugin(_DeafToInterrupts())
 
     def count(self) -> int:
         """Threads of all workers; those that the cluster gave up are replaced.
 
-        It does so with workers that are not back in time, as one is that is killed once more.
+        It does so with workers that are not back in time, as one is that is killed once more; and
+        now and then a nanny forgets to start its worker again.
         """
-        cluster = self._client.cluster
-        wanted, there = getattr(cluster, "worker_spec", {}), getattr(cluster, "workers", {})
-        self._seen.update(there)
-        lost = [name for name in wanted if name in self._seen and name not in there]
+        cluster, now = self._client.cluster, time.monotonic()
+        wanted, nannies = getattr(cluster, "worker_spec", {}), getattr(cluster, "workers", {})
+        there = getattr(cluster, "scheduler_info", {}).get("workers", {}).values()
+        self._started.update(nannies)
+        self._seen.update(dict.fromkeys((worker["name"] for worker in there), now))
+        lost = [
+            name
+            for name in wanted
+            if (name in self._started and name not in nannies)
+            or now - self._seen.get(name, now) > _PATIENCE
+        ]
         if lost:
             size = len(wanted)
             for name in lost:  # under new names: the scheduler may still know the old ones
@@ -83,10 +94,11 @@ class Dask(Elastic):
     def restart(self, worker: str) -> None:
         """End a worker and what it does; its nanny starts it again."""
         try:
-            told = self._client.restart_workers([worker], _PATIENCE, raise_for_error=False)
+            told = self._client.restart_workers([worker], _RESTART, raise_for_error=False)
         except ValueError as error:  # it has no nanny
             raise EvaluationError(f"timeout: expected workers with a nanny; {error}") from error
-        if told.get(worker) not in ("OK", "removed"):
+        # One that "timed out" is gone, too, if it is only not back yet.
+        if told.get(worker) not in ("OK", "removed") and worker in self._client.nthreads():
             raise EvaluationError(f"timeout: the Dask worker {worker} hangs and was not ended")
 
     def kill(self) -> None:
