@@ -9,7 +9,10 @@ from fmnes._config import show_config as show_config
 from fmnes._history import History as History
 from fmnes._minimize import minimize as minimize
 from fmnes._optimizer import Optimizer as Optimizer
+from fmnes._plot import animate as animate
 from fmnes._plot import plot as plot
+from fmnes._plot import plot_ecdf as plot_ecdf
+from fmnes._plot import plot_runs as plot_runs
 from fmnes._restarts import BIPOP as BIPOP
 from fmnes._restarts import IPOP as IPOP
 from fmnes._result import Result as Result
