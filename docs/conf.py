@@ -7,9 +7,12 @@ author = "The fmnes authors"
 version = release = fmnes.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "myst_parser"]
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_prev_next": False}
+html_theme_options = {"show_prev_next": False, "show_nav_level": 2, "secondary_sidebar_items": []}
+html_sidebars = {"**": ["sidebar-nav-bs"], "index": []}
+html_show_sourcelink = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 2  # links to the headings of the same page
 exclude_patterns = ["_build", "paper/claims.md"]  # the latter is part of paper.md
 

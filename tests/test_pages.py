@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fmnes
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -70,12 +72,14 @@ def test_the_safe_variant_costs_nothing_on_the_papers_functions(evidence):
     assert math.exp(np.mean(ratios)) <= 1.02
 
 
-def test_every_method_has_its_section(evidence):
-    import fmnes
-
-    page = (evidence.ROOT / "docs/methods.md").read_text()
+def test_every_method_has_its_page():
+    pages = BENCHMARKS.parent / "docs/methods"
+    table = (pages / "index.md").read_text()
     for name, module in fmnes.METHODS.items():
-        assert f"## `{name}`\n\n```{{eval-rst}}\n.. automodule:: {module.__name__}\n" in page
+        page, settings = (pages / f"{name}.md").read_text(), module.Settings.__name__
+        assert f'`method="{name}"`' in page
+        assert f".. autoclass:: fmnes.{settings}\n" in page
+        assert f"| [`{name}`]({name}.md) | `{settings}` |" in table
 
 
 def microseconds():

@@ -1,0 +1,117 @@
+"""Every Python block of the pages runs: `>>>` blocks as doctests, the others as they stand.
+
+The blocks of a page share their names and run in order, in an empty folder, with warnings as
+errors. What a block needs beyond the extra `dev` is said by a comment above it,
+
+    <!-- needs: distributed (fmnes[dask]) -->
+
+or for all blocks of a page by `<!-- page needs: ... -->`: package, and how it is installed.
+"""
+
+import doctest
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import fmnes
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
+LANGUAGES = {"python", "text", "console", "toml", "yaml", "json"}
+
+# Which target has the package; `make test` runs the pages that need none of them.
+MARKS = {
+    "torch": pytest.mark.arrays,
+    "jax": pytest.mark.arrays,
+    "distributed": pytest.mark.engines,
+    "ray": pytest.mark.engines,
+    "mpi4py": pytest.mark.engines,
+    "submitit": pytest.mark.engines,
+    "gymnasium": pytest.mark.examples,
+    "sklearn": pytest.mark.examples,
+}
+FENCE = re.compile(r"^```(?P<language>[^\n]*)\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDS = re.compile(r"<!-- needs: (\w+) \((.+)\) -->\n\n?\Z")
+PAGE_NEEDS = re.compile(r"<!-- page needs: (\w+) \((.+)\) -->")
+
+
+class Block(NamedTuple):
+    source: str
+    line: int
+    needs: tuple[str, str] | None  # a package, and how it is installed
+
+
+def blocks_of(page):
+    text = page.read_text()
+    whole = PAGE_NEEDS.search(text)
+    for fence in FENCE.finditer(text):
+        if fence["language"] == "python":
+            needs = whole or NEEDS.search(text, 0, fence.start())
+            line = text.count("\n", 0, fence.start()) + 1
+            yield Block(fence["source"], line, needs and needs.groups())
+
+
+def cases():
+    """A page without what it needs, then once more for each package with the blocks about it."""
+    for page in PAGES:
+        name = str(page.relative_to(DOCS))
+        for needs in dict.fromkeys(block.needs for block in blocks_of(page)):
+            mark = MARKS.get(needs[0], ()) if needs else ()
+            case = name if needs is None else f"{name}-{needs[0]}"
+            yield pytest.param(page, needs, id=case, marks=mark)
+
+
+@pytest.mark.parametrize(("page", "needs"), list(cases()))
+def test_blocks_run(page, needs, tmp_path, monkeypatch):
+    if needs is not None:
+        package, install = needs
+        pytest.importorskip(package, reason=f"{page.name} needs {package}: {install}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    names = {"__name__": "__main__"}
+    for block in blocks_of(page):
+        if block.needs in (None, needs):
+            run(block, page, names)
+
+
+def run(block, page, names):
+    if ">>> " not in block.source:
+        code = "\n" * block.line + block.source  # so that tracebacks have the page's lines
+        exec(compile(code, str(page), "exec"), names)
+        return
+    parser, runner, said = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False), []
+    examples = parser.get_doctest(block.source, names, page.stem, str(page), block.line)
+    runner.run(examples, out=said.append, clear_globs=False)
+    names.update(examples.globs)
+    assert runner.failures == 0, "".join(said)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_every_block_says_what_it_is(page):
+    """A block in no language, or in one of another name, would not be run by anybody."""
+    for fence in FENCE.finditer(page.read_text()):
+        language = fence["language"]
+        assert language in LANGUAGES or re.match(r"\{[a-z-]+\}", language), fence[0][:80]
+
+
+def test_every_public_name_is_in_the_reference():
+    text = "\n".join(page.read_text() for page in PAGES)
+    for name in vars(fmnes):
+        if name.startswith("_") or name == "METHODS" or type(vars(fmnes)[name]) is type(fmnes):
+            continue
+        assert re.search(rf"^\.\. auto\w+:: (fmnes\.)?{name}$", text, re.MULTILINE), name
+
+
+def test_every_page_is_in_the_table_of_contents():
+    """Once. (Sphinx says so too, but only to those who build the pages.)"""
+    listed = []
+    for page in PAGES:
+        for fence in FENCE.finditer(page.read_text()):
+            if fence["language"] == "{toctree}":
+                entries = [line for line in fence["source"].splitlines() if line and line[0] != ":"]
+                listed += [(page.parent / entry).relative_to(DOCS) for entry in entries]
+    pages = {page.relative_to(DOCS).with_suffix("") for page in PAGES}
+    included = {Path("index"), Path("paper/claims")}  # the latter is part of paper.md
+    assert sorted(listed) == sorted(pages - included)
