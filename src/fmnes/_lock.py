@@ -14,7 +14,7 @@ _guard = threading.Lock()
 
 
 def in_use(path: str | os.PathLike[str]) -> bool:
-    """Whether somebody else holds the lock of this file. (Its holder would lose it by asking.)"""
+    """Whether somebody else holds the lock of this file; its holder would lose it by asking."""
     try:
         file = os.open(path, os.O_RDWR)
     except FileNotFoundError:

@@ -160,9 +160,10 @@ def test_a_real_ctrl_c_and_a_second_one():
         process.wait()
 
 
-def test_progress_is_shown_on_standard_error_only_when_asked(capsys):
+def test_progress_is_shown_on_standard_error_only_when_asked(capsys, monkeypatch):
     fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=20, rng=1)
     assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=20, maxfevals=1000, rng=1, progress=True)
     out, err = capsys.readouterr()
     assert out == ""
@@ -172,10 +173,21 @@ def test_progress_is_shown_on_standard_error_only_when_asked(capsys):
 
 def test_progress_without_tqdm_is_one_line(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=20, rng=1, progress=True)
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert "8 evaluations, best" in err
+    assert err.rpartition("\r")[2].startswith("160 evaluations, best ")
+
+
+def test_progress_in_a_log_is_a_line_now_and_then(capsys):
+    result = fmnes.minimize(sphere, [3.0] * 4, 1.0, maxfevals=400, rng=1, progress=True)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("8 evaluations, best ")
+    assert last.startswith(f"400 evaluations, best {result.fun:.6g}, sigma {result.sigma:.3g}, ")
+    phase = {1: "movement", 2: "stagnation", 3: "convergence"}[result.history["phase"][-1]]
+    assert f", {phase}, " in last
+    assert last.endswith("evaluations/s, 0:00:00 left")
 
 
 # === History, Result and plots ===
@@ -206,24 +218,3 @@ def test_a_printed_result_reads_well():
     assert "The best value reached the target ftarget." in text
     assert "(5 variables)" in text
     assert f"nfev: {result.nfev}" in text
-
-
-def test_plot_draws_the_history(tmp_path):
-    result = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxiter=30, rng=1)
-    figure = fmnes.plot(result)
-    figure.savefig(tmp_path / "run.png")
-    assert (tmp_path / "run.png").stat().st_size > 10_000
-    best = next(line for line in figure.axes[0].lines if line.get_label() == "best so far")
-    np.testing.assert_array_equal(best.get_ydata(), result.history["best"])
-    for axes in figure.axes[2:]:
-        assert axes.get_xlabel() == "evaluations"
-    with pytest.raises(TypeError, match="run: expected a Result or a History"):
-        fmnes.plot("run")
-
-
-def test_plot_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    result = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxiter=3, rng=1)
-    with pytest.raises(ImportError, match=r"pip install 'fmnes\[plot\]'"):
-        fmnes.plot(result)

@@ -35,8 +35,8 @@ def add_commands(commands: Any) -> None:
     command = commands.add_parser(
         "doctor",
         help="say which kernels are in use and why, and check that they work",
-        description="Versions, kernels and optional packages; then a small search with each of "
-        "the kernels' instruction levels, which have to give the same bits.",
+        description="Versions, kernels and optional packages; then a small search with each of the "
+        "kernels'\ninstruction levels, which have to give the same bits.",
         epilog=_EPILOG,
     )
     command.set_defaults(run=doctor, name="doctor")

@@ -21,8 +21,8 @@ def add_commands(commands: Any) -> None:
     command = commands.add_parser(
         "methods",
         help="the methods there are: covariance, cost and settings",
-        description="The methods, their covariance matrices, the time and memory that one "
-        "candidate costs them, and their settings (for --set) with the defaults.",
+        description="The methods, their covariance matrices, the time and memory that a candidate "
+        "costs,\nand their settings (for --set) with the defaults.",
         epilog=_EPILOG,
     )
     command.set_defaults(run=methods, name="methods")

@@ -32,6 +32,10 @@ function short(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
+function grouped(value) {
+  return Math.round(value).toLocaleString("en");
+}
+
 function clock(seconds) {
   const s = Math.round(seconds), two = (n) => String(n).padStart(2, "0");
   return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
@@ -39,12 +43,13 @@ function clock(seconds) {
 
 // Positions of ticks between two values: powers of ten, or round steps.
 function ticks(low, high, log) {
+  if (log && high - low < 1) return ticks(10 ** low, 10 ** high, false).map(Math.log10);
   if (log) {
     const step = Math.max(1, Math.ceil((high - low) / 6)), found = [];
     for (let k = Math.ceil(low / step) * step; k <= high; k += step) found.push(k);
-    return found.length > 1 ? found : [low, high];
+    return found;
   }
-  const raw = (high - low) / 5, power = 10 ** Math.floor(Math.log10(raw));
+  const raw = (high - low) / 4, power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 5, 10].find((m) => m * power >= raw), found = [];
   for (let k = Math.ceil(low / step) * step; k <= high + step / 1e6; k += step) found.push(k);
   return found;
@@ -63,7 +68,6 @@ function create(chart) {
   const box = document.createElement("figure");
   box.className = "chart";
   box.id = chart.id;
-  box.style.margin = 0;
   box.innerHTML = "<h2></h2><span class=legend></span>";
   box.querySelector("h2").textContent = chart.title;
   chart.svg = element(box, "svg", {
@@ -126,20 +130,26 @@ function draw(chart, cursor) {
     element(svg, "text", { x: left - 6, y: py(y) + 4, "text-anchor": "end" }, text);
   }
   for (const x of ticks(0, end, false)) {
-    const anchor = px(x) > width - 40 ? "end" : "middle";
-    element(svg, "text", { x: px(x), y: height - 6, "text-anchor": anchor }, x.toLocaleString("en"));
+    if (px(x) > width - 140) continue;  // room for the last one, with the name of the axis
+    element(svg, "text", { x: px(x), y: height - 6, "text-anchor": "middle" }, grouped(x));
   }
+  const unit = `${grouped(end)} evaluations`;
+  element(svg, "text", { x: width - right, y: height - 6, "text-anchor": "end" }, unit);
   element(svg, "line", {
     class: "axis", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom });
+  let curves = null;
   Object.keys(chart.curves).forEach((name, k) => {
     if (!chart.lines[name]) return;
     let path = "", open = false;
     chart.lines[name].forEach((y, i) => {
-      if (y !== null) path += `${open ? "L" : "M"}${px(chart.x[i]).toFixed(1)},${py(y).toFixed(1)}`;
+      // h0: a point between two gaps shows as a dot.
+      const place = `${px(chart.x[i]).toFixed(1)},${py(y ?? 0).toFixed(1)}`;
+      if (y !== null) path += open ? `L${place}` : `M${place}h0`;
       open = y !== null;
     });
-    // A single point, or one between two gaps, shows as a dot.
-    element(svg, "path", { class: `curve c${k}`, d: path, "stroke-linecap": "round" });
+    const curve = element(svg, "path", { class: `curve c${k}`, d: path });
+    svg.insertBefore(curve, curves);  // the first one on top
+    curves = curve;
     const entry = legend.appendChild(document.createElement("span"));
     entry.appendChild(document.createElement("i")).className = `c${k}`;
     const shift = chart.offset ? ` − (${short(chart.offset)})` : "";
@@ -160,7 +170,7 @@ function point(chart, event) {
   });
   draw(chart, nearest);
   const names = Object.keys(chart.lines);
-  chart.tip.textContent = [`${chart.x[nearest].toLocaleString("en")} evaluations`,
+  chart.tip.textContent = [`${grouped(chart.x[nearest])} evaluations`,
     ...names.map((name) => `${chart.curves[name]}  ${short(chart.raw[name][nearest], 6)}`)].join("\n");
   chart.tip.hidden = false;
   const isRight = x > chart.place.width / 2;
@@ -172,16 +182,16 @@ function point(chart, event) {
 
 function showTiles(data) {
   const { last } = data;
-  write("best", short(last.best, 7));
-  write("nfev", last.nfev === null ? "–" : last.nfev.toLocaleString("en"));
-  write("budget", data.maxfevals ? `of ${data.maxfevals.toLocaleString("en")}` : "");
+  write("best", short(last.best, 6));
+  write("nfev", last.nfev === null ? "–" : grouped(last.nfev));
+  write("budget", data.maxfevals ? `of ${grouped(data.maxfevals)}` : "");
   write("sigma", short(last.sigma));
   write("condition", short(last.condition));
   write("phase", PHASES[last.phase] ?? "–");
   write("rate", short(data.rate, 3));
   const isRunning = data.state === "running" && data.maxfevals && data.rate;
   write("left", isRunning ? clock((data.maxfevals - last.nfev) / data.rate) : "–");
-  write("nfailed", last.nfailed === null ? "–" : last.nfailed.toLocaleString("en"));
+  write("nfailed", last.nfailed === null ? "–" : grouped(last.nfailed));
   byId("nfailed").parentElement.classList.toggle("bad", last.nfailed > 0);
 }
 

@@ -1,0 +1,350 @@
+"""`fmnes run` and its relatives: the bits of `fmnes.minimize`, and errors in one line."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from cli.common import PROGRAM, assert_same, history, holes, result, rows, sphere
+
+import fmnes
+from fmnes.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+
+
+def run(*arguments, out="out"):
+    """The exit status of a quiet run in a folder of that name."""
+    return main(["run", *map(str, arguments), "--quiet", "--no-plot", "--out", out])
+
+
+CASES = {
+    "numbers": (
+        "--x0 3 -1e-1 2,1 --sigma0 1 --maxfevals 400",
+        {"x0": [3, -0.1, 2, 1], "sigma0": 1.0, "maxfevals": 400},
+    ),
+    "one number": (
+        "--x0=-3 --dim 20 --sigma0 2 --ftarget 1e-3 --rng 7",
+        {"x0": [-3.0] * 20, "sigma0": 2.0, "ftarget": 1e-3, "rng": 7},
+    ),
+    "bounds": (
+        "--x0 3 --dim 4 --sigma0 1 --bounds -4,5.5 --maxiter 30",
+        {"x0": [3.0] * 4, "sigma0": 1.0, "bounds": [(-4, 5.5)] * 4, "maxiter": 30},
+    ),
+    "half bounds": (
+        "--x0 3 --dim 4 --sigma0 1 --bounds -inf 4 --maxiter 30",
+        {"x0": [3.0] * 4, "sigma0": 1.0, "bounds": [(None, 4)] * 4, "maxiter": 30},
+    ),
+    "method": (
+        "--x0 3 --dim 5 --sigma0 1 2 1 2 1 --method vd-cma --popsize 12 --maxfevals 1e3",
+        {"x0": [3.0] * 5, "sigma0": [1, 2, 1, 2, 1], "method": "vd-cma", "popsize": 12}
+        | {"maxfevals": 1000},
+    ),
+    "settings": (
+        "--x0 3 --dim 5 --sigma0 1 --set variant=paper --set eta_B=0.25 --maxfevals 400",
+        {"x0": [3.0] * 5, "sigma0": 1.0, "maxfevals": 400}
+        | {"method": fmnes.CRFMNES(variant="paper", eta_B=0.25)},
+    ),
+    "restarts": (
+        "--x0 3 --dim 3 --sigma0 1 --restarts bipop:2 --maxfevals 5000",
+        {"x0": [3.0] * 3, "sigma0": 1.0, "restarts": fmnes.BIPOP(2), "maxfevals": 5000},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_gives_the_bits_of_minimize(case, tmp_path):
+    words, arguments = CASES[case]
+    seed = [] if "rng" in arguments else ["--rng", "1"]
+    assert run("cli.common:sphere", *words.split(), *seed) == 0
+    assert_same(tmp_path / "out", fmnes.minimize(sphere, **{"rng": 1, **arguments}))
+
+
+def test_a_vectorized_run_gives_the_bits_of_minimize(tmp_path):
+    words = "--x0 3 --dim 30 --sigma0 2 --vectorized --rng 1 --maxfevals 3000"
+    assert run("cli.common:rows", *words.split()) == 0
+    expected = fmnes.minimize(rows, [3.0] * 30, 2.0, vectorized=True, rng=1, maxfevals=3000)
+    assert_same(tmp_path / "out", expected)
+
+
+@pytest.mark.parametrize("suffix", ["txt", "npy", "json"])
+def test_vectors_come_from_files(suffix, tmp_path):
+    x0, sigma0 = np.array([3.0, -2.0, 1 / 3]), np.array([1.0, 0.1, 2.0])
+    bounds = np.array([[-4.0, 4.0], [-3.0, np.inf], [-np.inf, 2.0]])
+    for name, array in {"x0": x0, "sigma0": sigma0, "bounds": bounds}.items():
+        if suffix == "npy":
+            np.save(name, array)
+        elif suffix == "json":
+            values = np.where(np.isfinite(array), array, None).tolist()
+            (tmp_path / f"{name}.json").write_text(json.dumps(values))
+        else:
+            lines = [" ".join(map(repr, np.ravel(row).tolist())) for row in array]
+            (tmp_path / f"{name}.txt").write_text("# a comment\n" + "\n".join(lines) + "\n")
+    flags = [f"--{name}=@{name}.{suffix}" for name in ("x0", "sigma0", "bounds")]
+    assert run("cli.common:sphere", *flags, "--rng", 1, "--maxiter", 20) == 0
+    expected = fmnes.minimize(sphere, x0, sigma0, bounds=bounds, rng=1, maxiter=20)
+    assert_same(tmp_path / "out", expected)
+
+
+def test_without_a_seed_the_one_that_was_drawn_is_kept(tmp_path):
+    for out in ("a", "b"):
+        assert run("cli.common:sphere", "--x0", 1, "--sigma0", 1, "--maxiter", 3, out=out) == 0
+    seeds = [json.loads((tmp_path / out / "config.json").read_text())["rng"] for out in "ab"]
+    assert seeds[0] != seeds[1]
+    for out, seed in zip("ab", seeds, strict=True):
+        assert_same(tmp_path / out, fmnes.minimize(sphere, [1.0], 1.0, maxiter=3, rng=seed))
+
+
+def test_a_new_folder_is_named_after_the_function(tmp_path, capsys):
+    words = ["--x0", "1", "--sigma0", "1", "--maxiter", "2", "--no-plot"]
+    for _ in range(2):
+        assert main(["run", "cli.common:sphere", *words]) == 0
+    folders = sorted(tmp_path.glob("fmnes-sphere-*"))
+    assert len(folders) == 2
+    out, err = capsys.readouterr()
+    assert out.count("status: maxiter") == 2
+    assert all(folder.name in err for folder in folders)
+
+
+# --- Programs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["program.py {file}", "program.py", "program.py --workers 2"])
+def test_a_program_gives_the_bits_of_the_function(way, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command, _, workers = way.partition(" --workers ")
+    flags = ["--workers", workers] if workers else []
+    words = ["--x0", "3", "--dim", "3", "--sigma0", "1", "--rng", "1", "--maxfevals", "28", *flags]
+    assert run("--command", f"{sys.executable} -S {command}", *words) == 0
+    expected = fmnes.minimize(holes, [3.0] * 3, 1.0, rng=1, maxfevals=28)
+    assert expected.nfailed > 0
+    assert_same(tmp_path / "out", expected)
+    error = (tmp_path / "out" / "first_error.txt").read_text()
+    assert "program.py exited with status 1: x[0] is too large" in error
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "checkpoint.npz",
+        "checkpoint.npz.journal",
+        "checkpoint.npz.journal.previous",
+        "checkpoint.npz.previous",
+        "config.json",
+        "first_error.txt",
+        "history.csv",
+        "log.txt",
+        "result.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("print('no number')", "expected a number on the last line of its output, got 'no number'"),
+        ("pass", "expected a number on the last line of its output, got ''"),
+        ("import os; os.abort()", "was killed by SIGABRT"),
+        ("import time; time.sleep(60)", "TimeoutError: no value within 0.2 seconds"),
+    ],
+)
+def test_a_program_that_fails_always(code, why, tmp_path, capsys):
+    (tmp_path / "program.py").write_text(code)
+    words = ["--x0", "3", "--sigma0", "1", "--popsize", "2", "--evaluation-timeout", "0.2"]
+    if "sleep" not in code:
+        words[-1] = "60"
+    assert run("--command", f"{sys.executable} -S program.py", *words) == 1
+    assert result(tmp_path / "out")["status"] == "infeasible"
+    assert history(tmp_path / "out")["nfailed"] == [2.0]
+    assert why in capsys.readouterr().err
+
+
+def test_a_failing_program_is_tried_again(tmp_path):
+    """The first call of all fails."""
+    (tmp_path / "program.py").write_text(
+        "import os, sys\n"
+        "try: os.mkdir('called')\n"
+        "except FileExistsError: print(float(sys.stdin.readline()) ** 2)\n"
+        "else: sys.exit(3)\n"
+    )
+    words = ["--x0", 3, "--sigma0", 1, "--rng", 1, "--maxiter", 2, "--retries", 1]
+    assert run("--command", f"{sys.executable} -S program.py", *words) == 0
+    assert_same(tmp_path / "out", fmnes.minimize(lambda x: x[0] ** 2, [3.0], 1.0, rng=1, maxiter=2))
+
+
+def test_a_failure_may_end_the_search(tmp_path, capsys):
+    words = ["--x0", 3, "--sigma0", 1, "--on-error", "raise"]
+    assert run("--command", "false", *words) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("fmnes run: EvaluationError: candidate 0 failed (1 attempt): ")
+    assert "false exited with status 1" in line
+    assert not (tmp_path / "out" / "result.json").exists()
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+
+START = ["--x0", "3", "--sigma0", "1"]
+SPHERE = ["cli.common:sphere"]
+WRONG = {
+    "--x0: expected numbers, or @file, got 'a'": [*SPHERE, "--x0", "a", "--sigma0", "1"],
+    "--x0: expected one number or 3 (--dim), got 2": [*SPHERE, *START, "--x0", "1", "2", "--dim=3"],
+    "--x0: expected a file of numbers, got gone.txt (No such file or directory)": [
+        *SPHERE, "--x0", "@gone.txt", "--sigma0", "1",
+    ],
+    "--x0: expected finite numbers, got x0[0] = nan": [*SPHERE, *START, "--x0", "nan"],
+    "--x0: expected a point inside the bounds, got x0[0] = 3 outside [4, 5]": [
+        *SPHERE, *START, "--bounds", "4", "5",
+    ],
+    "--bounds: expected low and high, or @file with a pair for each variable, got 4": [
+        *SPHERE, *START, "--bounds", "4",
+    ],
+    "--bounds[0]: expected low <= high, got (5.0, 4.0)": [*SPHERE, *START, "--bounds", "5", "4"],
+    "--sigma0: expected finite numbers > 0, got sigma0 = -1.0": [*SPHERE, *START, "--sigma0", "-1"],
+    "--dim: expected a number >= 1, got '0'": [*SPHERE, *START, "--dim", "0"],
+    "--maxfevals: expected a whole number, got '1.5'": [*SPHERE, *START, "--maxfevals", "1.5"],
+    "--maxfevals: expected at least 4, got 3": [*SPHERE, *START, "--maxfevals", "3"],
+    "--popsize: expected an even number for cr-fm-nes, which samples in pairs, got 5": [
+        *SPHERE, *START, "--popsize", "5",
+    ],
+    "--rng: invalid int value: 'x'": [*SPHERE, *START, "--rng", "x"],
+    "--rng: expected None, an int >= 0 or a numpy.random.Generator, got -1": [
+        *SPHERE, *START, "--rng=-1",
+    ],
+    "--method: expected one of cr-fm-nes, ": [*SPHERE, *START, "--method", "nelder-mead"],
+    "--set variant: expected 'safe' or 'paper', got 'x'": [*SPHERE, *START, "--set", "variant=x"],
+    "--set: expected NAME=VALUE with a setting of vd-cma (D, v), got 'eta=1'": [
+        *SPHERE, *START, "--method", "vd-cma", "--set", "eta=1",
+    ],
+    "--restarts: expected a number or bipop:NUMBER, got 'many'": [
+        *SPHERE, *START, "--restarts", "many",
+    ],
+    "--workers: expected at least 1 process, got 0": [*SPHERE, *START, "--workers", "0"],
+    "--workers: expected none with --vectorized, got 2": [
+        *SPHERE, *START, "--workers", "2", "--vectorized",
+    ],
+    "--vectorized: expected a Python function without ": [*START, "--command=true", "--vectorized"],
+    "--retries: expected ": [*SPHERE, *START, "--retries=-1"],
+    "--evaluation-timeout: expected seconds > 0, got '0'": [
+        *SPHERE, *START, "--evaluation-timeout", "0",
+    ],
+    "function: expected package.module:function or --command, got neither": START,
+    "function: expected package.module:function or --command, got both": [
+        *SPHERE, *START, "--command", "true",
+    ],
+    "function: expected package.module:function, got 'cli.gone:f' (No module named ": [
+        "cli.gone:f", *START,
+    ],
+    "function: expected package.module:function, got 'cli.common:gone' (module ": [
+        "cli.common:gone", *START,
+    ],
+    "function: expected package.module:function, got 'cli.common:not_a_function', a int": [
+        "cli.common:not_a_function", *START,
+    ],
+    "function: expected package.module:function, got 'model.py:f' (for a file: model:f, in ": [
+        "model.py:f", *START,
+    ],
+    "--command: expected a program that exists, got 'no-such-program'": [
+        *START, "--command", "no-such-program {file}",
+    ],
+    "--command: expected a command, got \"it's\" (No closing quotation)": [
+        *START, "--command", "it's",
+    ],
+    "the following arguments are required: --sigma0": [*SPHERE, "--x0", "3"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_what_is_wrong_is_said_in_one_line(message, tmp_path, capsys):
+    try:
+        status = run(*WRONG[message])
+    except SystemExit as end:  # by the parser
+        status = end.code
+    assert status == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"fmnes run: {message}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_objective_that_raises(tmp_path, capsys):
+    assert run("cli.common:raises", *START) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "fmnes run: ZeroDivisionError: at 1 variables (--debug shows where; fmnes resume out "
+        "goes on)"
+    )
+    with pytest.raises(ZeroDivisionError):
+        run("cli.common:raises", *START, "--debug", out="other")
+
+
+def test_a_folder_holds_one_run(capsys):
+    words = [*SPHERE, *START, "--maxiter", "2"]
+    assert run(*words) == 0
+    assert run(*words) == 2
+    assert "--out: expected a folder without a run, got out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["resume", "plot"])
+def test_a_folder_without_a_run(command, capsys):
+    assert main([command, "gone"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"fmnes {command}: DIR: expected the folder of a run, got ")
+    assert line.endswith("gone (config.json: No such file or directory)")
+
+
+def test_a_small_population_is_warned_of_once(capsys):
+    words = ["--x0", "3", "--dim", "100", "--sigma0", "1", "--popsize", "4", "--maxiter", "2"]
+    assert run(*SPHERE, *words) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("fmnes: popsize=4 is far below the default ")
+
+
+# --- The other commands ---------------------------------------------------------------------------
+
+
+def test_plot_draws_the_run(tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="needs the extra fmnes[plot]")
+    assert run(*SPHERE, *START, "--maxiter", "5") == 0
+    assert main(["plot", "out"]) == 0
+    assert main(["plot", "out", "--out", "picture.svg"]) == 0
+    assert (tmp_path / "out" / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "picture.svg").read_text()
+    assert capsys.readouterr().out.endswith("plot.png\npicture.svg\n")
+
+
+def test_methods_are_those_of_the_table(capsys):
+    assert main(["methods"]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split() == ["method", "covariance", "cost", "settings"]
+    assert [line.split()[0] for line in lines] == list(fmnes.METHODS)
+    covariances = {line[:11].strip(): line[11:36].strip() for line in lines}
+    assert covariances == {
+        "cr-fm-nes": "sigma^2 D (I + v v^T) D",
+        "fm-nes": "sigma^2 B B^T",
+        "dx-nes-ic": "sigma^2 B B^T",
+        "xnes": "sigma^2 B B^T",
+        "snes": "diag(s*s)",
+        "r1-nes": "sigma^2 (I + v v^T)",
+        "vd-cma": "sigma^2 D (I + v v^T) D",
+        "sep-cma": "sigma^2 D^2",
+        "cma-es": "sigma^2 C",
+    }
+    costs = {line.split()[0] for line in lines if line[36:44].strip() == "O(d)"}
+    assert costs == {"cr-fm-nes", "snes", "r1-nes", "vd-cma", "sep-cma"}
+    assert "variant=safe" in lines[0]
+
+
+def test_doctor_says_what_is_installed(capsys):
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert f"numpy                   {np.__version__}\n" in text
+    assert "FAILED" not in text
+    assert ": ok, " in text
+
+
+@pytest.mark.parametrize("command", ["run", "resume", "plot", "watch", "methods", "doctor"])
+def test_help_is_there(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text or command == "doctor"
+    assert max(map(len, text.splitlines())) <= 100

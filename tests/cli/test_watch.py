@@ -1,0 +1,150 @@
+"""`fmnes watch` without a browser: what it says of a folder, and whom it says it to."""
+
+import http.client
+import json
+import re
+import signal
+import threading
+
+import pytest
+from cli.common import end_of, history, nrows, start, until
+
+from fmnes.cli import main
+from fmnes.cli._folder import Folder
+from fmnes.cli._watch import Server, View
+
+
+@pytest.fixture
+def server(tmp_path):
+    (tmp_path / "out").mkdir()
+    with Server(Folder(tmp_path / "out"), 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(server, path="/data", host=None):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port)
+    headers = {"Host": f"127.0.0.1:{server.server_port}" if host is None else host}
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer, body
+
+
+def run(tmp_path, words):
+    out = str(tmp_path / "out")
+    assert main(["run", *words.split(), "--quiet", "--no-plot", "--rng", "1", "--out", out]) == 0
+
+
+def test_it_follows_a_run(server, tmp_path):
+    data = json.loads(ask(server)[1])
+    assert (data["state"], data["rows"], data["last"]["best"]) == ("waiting", 0, None)
+    words = "cli.common:holes --x0 3 --dim 5 --sigma0 2 --maxfevals 400"
+    run(tmp_path, words)
+    data = json.loads(ask(server)[1])
+    columns = history(tmp_path / "out")
+    assert (data["state"], data["status"], data["rows"]) == ("ended", "maxfevals", 50)
+    assert (data["title"], data["dim"], data["maxfevals"]) == ("cli.common:holes", 5, 400)
+    for name, column in columns.items():
+        shown = [None if value in (float("inf"), float("nan")) else value for value in column]
+        assert data["curves"][name] == shown, name
+        assert data["last"][name] == shown[-1]
+    assert data["last"]["nfailed"] > 0
+    seconds = [s / 8 for s in columns["seconds_objective"]]
+    assert data["curves"]["evaluation"] == seconds
+
+
+def test_long_runs_are_thinned(tmp_path):
+    run(tmp_path, "cli.common:rows --x0 3 --dim 3 --sigma0 2 --vectorized")
+    first = View(Folder(tmp_path / "out")).data()
+    assert len(first["curves"]["nfev"]) == first["rows"] == len(history(tmp_path / "out")["nfev"])
+    path = tmp_path / "out" / "history.csv"
+    header, *lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([header, *lines * 30]))
+    data = View(Folder(tmp_path / "out")).data()
+    assert data["rows"] == 30 * len(lines) > 2000
+    assert len(data["curves"]["nfev"]) <= 801
+    assert data["curves"]["nfev"][-1] == data["last"]["nfev"] == first["last"]["nfev"]
+
+
+def test_rows_are_taken_when_they_are_whole(tmp_path):
+    run(tmp_path, "cli.common:sphere --x0 3 --dim 3 --sigma0 2 --maxiter 10")
+    path = tmp_path / "out" / "history.csv"
+    text = path.read_text()
+    view = View(Folder(tmp_path / "out"))
+    cut = text.rfind("\n", 0, -20) - 30  # within the row before the last
+    path.write_text(text[:cut])
+    assert view.data()["rows"] == 8
+    with path.open("a") as file:
+        file.write(text[cut:])
+    assert view.data()["rows"] == 10
+    assert view.data()["curves"]["best"] == history(tmp_path / "out")["best"]
+    path.unlink()
+    path.write_text(text[: text.index("\n") + 1])  # it begins anew
+    assert view.data()["rows"] == 0
+
+
+def test_a_run_that_was_killed_is_said_to_have_stopped(server, tmp_path):
+    words = "run cli.common:slow --x0 3 --dim 5 --sigma0 1 --quiet --out out"
+    process = start(*words.split(), cwd=tmp_path)
+    until(lambda: nrows(tmp_path / "out") >= 1)
+    data = json.loads(ask(server)[1])
+    assert (data["state"], data["title"]) == ("running", "cli.common:slow")
+    end_of(process, signal.SIGKILL)
+    server.view._changed -= 3600  # an hour later
+    data = json.loads(ask(server)[1])
+    assert data["state"] == "stopped"
+    assert "fmnes resume" in data["message"]
+
+
+@pytest.mark.parametrize("host", ["example.org", "127.0.0.1", "localhost:1", "127.0.0.1.nip.io"])
+def test_other_hosts_are_refused(server, host):
+    for path in ("/", "/data"):
+        answer, body = ask(server, path, host)
+        assert answer.status == 403
+        assert b"expected the name of this machine" in body
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/config.json",
+        "/../config.json",
+        "/%2e%2e/config.json",
+        "/page/watch.js",
+        "/etc/passwd",
+    ],
+)
+def test_there_is_no_way_to_other_files(server, path, tmp_path):
+    run(tmp_path, "cli.common:sphere --x0 3 --sigma0 2 --maxiter 2")
+    assert ask(server, path)[0].status == 404
+
+
+def test_the_page_loads_nothing_from_elsewhere(server):
+    host = f"localhost:{server.server_port}"
+    for path, kind in {"/": "html", "/watch.css": "css", "/watch.js": "javascript"}.items():
+        answer, body = ask(server, path, host)
+        assert answer.status == 200
+        assert kind in answer.headers["Content-Type"]
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+        assert re.findall(rb"https?://[^\s\"]*", body) in ([], [b"http://www.w3.org/2000/svg"])
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_other_ways_of_asking_are_refused(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port)
+    connection.request("POST", "/data", body="{}")
+    assert connection.getresponse().status == 501
+    connection.close()
+
+
+def test_a_port_that_is_taken(server, tmp_path, capsys):
+    assert main(["watch", str(tmp_path / "out"), "--port", str(server.server_port)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"fmnes watch: --port: expected a free port, got {server.server_port} (")
+    assert main(["watch", str(tmp_path / "gone")]) == 2
+    assert "DIR: expected the folder of a run, got " in capsys.readouterr().err
