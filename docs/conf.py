@@ -7,8 +7,10 @@ author = "The fmnes authors"
 version = release = fmnes.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "myst_parser"]
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_prev_next": False, "show_nav_level": 2, "secondary_sidebar_items": []}
-html_sidebars = {"**": ["sidebar-nav-bs"], "index": []}
+html_title = "fmnes"
+html_theme_options = {"show_prev_next": False, "header_links_before_dropdown": 7}
+html_sidebars = {"index": []}
+html_static_path, html_css_files = ["_static"], ["style.css"]
 html_show_sourcelink = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
