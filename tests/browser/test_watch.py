@@ -102,23 +102,25 @@ def assert_curves(browser, columns):
     """The right number of curves in each chart, each with a point for each generation."""
     counts = {"objective": 3, "steps": 3, "shape": 2, "times": 1, "failures": 1}
     for name, count in counts.items():
-        curves = browser.find_elements("css selector", f"#{name} path.curve")
+        curves = points(browser, f"#{name} path.curve")
         assert len(curves) == count, name
         for curve in curves:
-            across = [x for x, _ in points(curve)]
+            across = [x for x, _ in curve]
             assert across == sorted(across)
             if name != "objective":  # whose median is infinite where half of them failed
                 assert len(across) == len(columns["nfev"])
-    best = points(browser.find_element("css selector", "#objective path.c0"))
+    (best,) = points(browser, "#objective path.c0")
     assert len(best) == len(columns["nfev"])
     down = [y for _, y in best]
     assert down == sorted(down)
 
 
-def points(curve):
-    """The points of a path."""
-    words = re.split("[ML]", curve.get_attribute("d").replace("h0", ""))[1:]
-    return [tuple(map(float, word.split(","))) for word in words]
+def points(browser, selector):
+    """The points of each path; all at once, because they are drawn anew every second."""
+    script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.getAttribute('d'))"
+    found = browser.execute_script(script, selector)
+    words = [re.split("[ML]", path.replace("h0", ""))[1:] for path in found]
+    return [[tuple(map(float, word.split(","))) for word in path] for path in words]
 
 
 def assert_hovering_shows_values(browser, columns):
