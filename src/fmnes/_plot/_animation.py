@@ -170,7 +170,7 @@ def _actors(axes: Any, frames: list[Frame]) -> Callable[[int], list[Any]]:
             ring.set_data(*ellipse(frame, deviations).T)
             ring.set_color(colour)
         title.set_text(
-            f"generation {index + 1}, {name}: f = {frame.best:.3g} after {frame.nfev} evaluations"
+            f"generation {index + 1}, {name}\nf = {frame.best:.3g} after {frame.nfev} evaluations"
         )
         return [path, mean, inside, outside, *rings, title]
 
