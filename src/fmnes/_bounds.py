@@ -26,6 +26,14 @@ class Bounds(NamedTuple):
 
     For those who have two arrays at hand. `minimize` also takes a sequence of (low, high) pairs,
     an array of shape (d, 2), or `scipy.optimize.Bounds`.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> bounds = fmnes.Bounds(lb=0.0, ub=[1.0, 2.0, float("inf")])
+    >>> result = fmnes.minimize(lambda x: (x**2).sum(), [0.5] * 3, 0.2, bounds=bounds, rng=1)
+    >>> bool((result.x >= 0).all())
+    True
     """
 
     lb: ArrayLike = -np.inf

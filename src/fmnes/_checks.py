@@ -20,7 +20,18 @@ from fmnes.algorithms._shared import Array, Namespace
 
 
 class PopsizeWarning(UserWarning):
-    """The population size is so small for the dimension that the search may not move."""
+    """The population size is so small for the dimension that the search may not move.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import fmnes
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", fmnes.PopsizeWarning)
+    ...     opt = fmnes.Optimizer([0.0] * 1000, 1.0, popsize=6)
+    >>> opt.popsize
+    6
+    """
 
 
 class Method(NamedTuple):

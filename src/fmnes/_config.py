@@ -12,7 +12,14 @@ if kernels.in_use == "native":
 
 
 def get_num_threads() -> int:
-    """The number of threads that the compiled kernels may use; 1 without them."""
+    """The number of threads that the compiled kernels may use; 1 without them.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> fmnes.get_num_threads() >= 1
+    True
+    """
     return _native.num_threads() if kernels.in_use == "native" else 1
 
 
@@ -21,6 +28,15 @@ def set_num_threads(n: int) -> None:
 
     Threads are used only where they pay, which takes many variables. The array-agnostic kernels
     have no threads of their own: there this changes nothing.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> before = fmnes.get_num_threads()
+    >>> fmnes.set_num_threads(1)
+    >>> fmnes.get_num_threads()
+    1
+    >>> fmnes.set_num_threads(before)
     """
     try:
         number = operator.index(n)
@@ -35,7 +51,14 @@ def set_num_threads(n: int) -> None:
 
 
 def config() -> dict[str, object]:
-    """What `show_config` prints, as a dictionary."""
+    """What `show_config` prints, as a dictionary.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> fmnes.config()["kernels"] in ("native", "agnostic")
+    True
+    """
     from fmnes import __version__  # set last in the package's __init__
 
     native = kernels.in_use == "native"

@@ -34,6 +34,14 @@ class IPOP:
         The largest number of restarts.
     factor : float
         By which the population grows from run to run.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.rastrigin(2)
+    >>> result = fmnes.minimize(problem, problem.x0, 2.0, restarts=fmnes.IPOP(2, factor=3), rng=1)
+    >>> [run.popsize for run in result.restarts]
+    [6, 18, 54]
     """
 
     n: int
@@ -63,6 +71,14 @@ class BIPOP:
     ----------
     n : int
         The largest number of doublings of the population; small runs are not counted.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.rastrigin(2)
+    >>> result = fmnes.minimize(problem, problem.x0, 2.0, restarts=fmnes.BIPOP(1), rng=1)
+    >>> max(run.popsize for run in result.restarts)  # twice the first, and small ones
+    12
     """
 
     n: int

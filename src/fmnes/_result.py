@@ -10,7 +10,14 @@ from fmnes.algorithms._shared import Array, Shape
 
 
 class Status(StrEnum):
-    """The ways to end, each with its `sentence`. A status equals its name as a string."""
+    """The ways to end, each with its `sentence`. A status equals its name as a string.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> fmnes.Status.TIMEOUT == "timeout", fmnes.Status.TIMEOUT.sentence
+    (True, 'The time limit timeout was reached.')
+    """
 
     sentence: str
 
@@ -77,7 +84,16 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a restart schedule, in figures."""
+    """One run of a restart schedule, in figures.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> result = fmnes.minimize(lambda x: (x**2).sum(), [1.0, 2.0], 0.5, maxiter=3, rng=1)
+    >>> run = result.restarts[-1]
+    >>> run.popsize, run.nit, run.nfev
+    (6, 3, 18)
+    """
 
     popsize: int
     sigma0: float  # the initial step size
@@ -119,6 +135,16 @@ class Result:
         The traceback of the first evaluation that failed under an `Evaluator`'s policy.
     shape : Shape
         The shape of the distribution at the end, for a warm start.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> result = fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 5, 2.0, maxfevals=80, rng=1)
+    >>> result.success, result.status, result.nfev
+    (False, <Status.MAXFEVALS: 'maxfevals'>, 80)
+    >>> more = fmnes.minimize(lambda x: (x**2).sum(), result, ftarget=1e-8, rng=2)  # go on
+    >>> more.success
+    True
     """
 
     x: Array

@@ -35,6 +35,14 @@ class Stopping:
         200 + 100 d^1.5/popsize by default.
     infeasible : int
         End after this many generations in a row without a feasible candidate.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> rough = fmnes.Stopping(tolx=1e-3, tolfun=1e-6)
+    >>> result = fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 5, 2.0, stopping=rough, rng=1)
+    >>> result.success, result.status
+    (True, <Status.TOLX: 'tolx'>)
     """
 
     tolx: float = 1e-14

@@ -48,6 +48,17 @@ class Checkpoint:
     on_error : {"warn", "raise"}
         What a full disk or a read-only folder does: a warning in the log, the search goes on, the
         files stay as they are and the next checkpoint tries again; or an OSError.
+
+    Examples
+    --------
+    >>> import fmnes, tempfile
+    >>> fun = fmnes.problems.sphere(5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     keep = fmnes.Checkpoint(f"{folder}/run.npz", every=60)
+    ...     for n in (10, 20):  # the second call goes on where the first ended
+    ...         result = fmnes.minimize(fun, fun.x0, 2.0, rng=1, maxiter=n, checkpoint=keep)
+    >>> result.nit
+    20
     """
 
     path: str | os.PathLike[str]

@@ -48,6 +48,14 @@ class CMAES:
         Initial covariance beside sigma0. The identity by default.
     active : bool
         Whether the worse half of a population shrinks the covariance along its steps.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.ellipsoid(10)
+    >>> method = fmnes.CMAES(active=False)
+    >>> fmnes.minimize(problem, problem.x0, 2.0, method=method, ftarget=1e-8, rng=1).success
+    True
     """
 
     C: ArrayLike | None = None

@@ -76,6 +76,15 @@ class CRFMNES:
     store_draws : bool
         Keep the draws, popsize/2 vectors, from ask to tell. False makes them again when they are
         needed: less memory for more time, and the same steps.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.ellipsoid(10)
+    >>> for method in (fmnes.CRFMNES(), fmnes.CRFMNES(variant="paper")):
+    ...     fmnes.minimize(problem, problem.x0, 2.0, method=method, ftarget=1e-8, rng=1).success
+    True
+    True
     """
 
     variant: Literal["safe", "paper"] = "safe"

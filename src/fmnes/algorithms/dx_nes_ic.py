@@ -54,6 +54,14 @@ class DXNESIC:
     eta_B : float, optional
         Learning rate of the shape in all phases. By default the paper's, which depends on the
         phase and on the number of feasible candidates.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.ellipsoid(10)
+    >>> method = fmnes.DXNESIC(eta_B=0.05)
+    >>> fmnes.minimize(problem, problem.x0, 2.0, method=method, ftarget=1e-8, rng=1).success
+    True
     """
 
     C: ArrayLike | None = None

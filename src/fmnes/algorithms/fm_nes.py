@@ -53,6 +53,14 @@ class FMNES:
     c_1 : float, optional
         Learning rate of the rank-one update, 2 / ((d + 1.3)^2 + mu_eff) by default. With 0 the
         method is DX-NES-IC but for the reset.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.ellipsoid(10)
+    >>> method = fmnes.FMNES(c_1=0.02)
+    >>> fmnes.minimize(problem, problem.x0, 2.0, method=method, ftarget=1e-8, rng=1).success
+    True
     """
 
     C: ArrayLike | None = None

@@ -58,6 +58,15 @@ class R1NES:
         Learning rate of sigma and of v. The published 0.1 goes with the published population
         size, max(5, 4 log2 d, d/5); with a smaller one and a long axis to learn, make it smaller
         in proportion.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.ellipsoid(10)
+    >>> import numpy as np
+    >>> method = fmnes.R1NES(eta=0.05, D=1000.0 ** -np.linspace(0, 1, 10))
+    >>> fmnes.minimize(problem, problem.x0, 2.0, method=method, ftarget=1e-8, rng=1).success
+    True
     """
 
     D: ArrayLike | None = None

@@ -55,6 +55,14 @@ class SepCMA:
     rates : {"ros-hansen", "pycma"}
         "ros-hansen" is the published method; "pycma" is the diagonal mode of pycma 4.5, with
         its rates, its negative weights and its exponential update.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.ellipsoid(10)
+    >>> method = fmnes.SepCMA(rates="pycma")
+    >>> fmnes.minimize(problem, problem.x0, 2.0, method=method, ftarget=1e-8, rng=1).success
+    True
     """
 
     D: ArrayLike | None = None

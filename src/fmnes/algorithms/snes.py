@@ -46,6 +46,14 @@ class SNES:
         Initial scale of each coordinate beside sigma0. Ones by default.
     eta_sigma : float, optional
         Learning rate of the step sizes. (3 + ln d) / (5 sqrt(d)) by default, as in the paper.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.ellipsoid(10)
+    >>> method = fmnes.SNES(eta_sigma=0.2)
+    >>> fmnes.minimize(problem, problem.x0, 2.0, method=method, ftarget=1e-8, rng=1).success
+    True
     """
 
     D: ArrayLike | None = None

@@ -50,6 +50,15 @@ class VDCMA:
         Initial scale of each coordinate beside sigma0. Ones by default.
     v : array_like of shape (d,), optional
         Initial direction. Normal with standard deviation 1/sqrt(d) by default, as in the paper.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.ellipsoid(10)
+    >>> import numpy as np
+    >>> method = fmnes.VDCMA(D=1000.0 ** -np.linspace(0, 1, 10))
+    >>> fmnes.minimize(problem, problem.x0, 2.0, method=method, ftarget=1e-8, rng=1).success
+    True
     """
 
     D: ArrayLike | None = None

@@ -46,6 +46,14 @@ class XNES:
         Learning rate of sigma, 0.6 (3 + ln d) / d^1.5 by default.
     eta_B : float, optional
         Learning rate of the shape, the same by default.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.ellipsoid(10)
+    >>> method = fmnes.XNES(eta_B=0.2)
+    >>> fmnes.minimize(problem, problem.x0, 2.0, method=method, ftarget=1e-8, rng=1).success
+    True
     """
 
     C: ArrayLike | None = None

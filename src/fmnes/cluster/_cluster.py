@@ -49,7 +49,7 @@ class Cluster:
     -----
     Methods of linear time on NumPy arrays only. Each worker needs the memory of the state, and the
     time of an update for every generation. Workers have to run the same versions of fmnes and NumPy
-    on the same kernels; others are refused.
+    on the same kernels; others are refused. docs/cluster.md has examples on Dask and Ray.
     """
 
     pool: Any

@@ -12,7 +12,20 @@ Report = Callable[[int, float, str | None], object]  # (candidate, value, why it
 
 
 class EvaluationError(RuntimeError):
-    """A candidate could not be evaluated: every attempt raised, hung, or lost its worker."""
+    """A candidate could not be evaluated: every attempt raised, hung, or lost its worker.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> def broken(x):
+    ...     raise OSError("no licence")
+    >>> with fmnes.Evaluator(retries=1) as evaluator:
+    ...     try:
+    ...         fmnes.minimize(broken, [1.0, 2.0], 0.5, workers=evaluator)
+    ...     except fmnes.EvaluationError as error:
+    ...         print("no licence" in str(error))
+    True
+    """
 
 
 class Failure(NamedTuple):
