@@ -66,12 +66,13 @@ def search(solver: str, atoms: int, seed: int, budget: int) -> dict[str, Any]:
         limits |= {"stopping": fmnes.Stopping(tolfun=TOLFUN, tolx=TOLX), "rng": seed}
         fmnes.minimize(fun, x0, SIGMA0, vectorized=True, **limits)
     else:
-        tolfun = TOLFUN * abs(target)
-        limits |= {"tolfun": tolfun, "tolfunhist": tolfun, "tolx": TOLX * SIGMA0}
-        limits |= {"bounds": [-box, box], "seed": seed + 1, "verbose": -9}
+        limits |= dict.fromkeys(("tolfun", "tolfunhist"), TOLFUN * abs(target))
+        limits |= {"tolx": TOLX * SIGMA0, "bounds": [-box, box], "seed": seed + 1, "verbose": -9}
         again = {"restarts": 10_000, "incpopsize": 1, "parallel_objective": lambda x: list(fun(x))}
         cma.fmin2(None, x0, SIGMA0, GaussVDSampler.extend_cma_options(limits), **again)
-    return {"nfev": fun.nfev, "nfevs": fun.nfevs, "bests": fun.bests, "x": fun.x.tolist()}
+    thin = np.linspace(0, len(fun.bests) - 1, min(300, len(fun.bests))).astype(int)
+    nfevs, bests = (np.array(column)[thin].tolist() for column in (fun.nfevs, fun.bests))
+    return {"nfev": fun.nfev, "nfevs": nfevs, "bests": bests, "x": fun.x.tolist()}
 
 
 def draw(groups: dict[int, dict[str, list[dict[str, Any]]]]) -> Figure:
