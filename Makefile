@@ -36,7 +36,7 @@ test-arrays: $(VENV)/.arrays  ## the tests that need PyTorch and JAX
 test-engines: $(VENV)/.engines  ## searches and workers that are killed, on every engine there is
 	$(PYTEST) -m engines tests
 
-test-examples: $(VENV)/.examples  ## the scripts of examples/ with small budgets, and the pages that need what they need
+test-examples: $(VENV)/.examples  ## the scripts of examples/ with small budgets, and their pages
 	$(PYTEST) -m examples tests
 
 test-browser: $(VENV)/.browser  ## the pages of `fmnes watch` in headless Chromium
