@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pages import table, with_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -166,14 +167,6 @@ class Data:
 # === Tables ===
 
 
-def _row(items: Iterable[object]) -> str:
-    return "| " + " | ".join(map(str, items)) + " |"
-
-
-def _table(head: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
-    return "\n".join([_row(head), "|---" * len(head) + "|", *map(_row, rows)])
-
-
 def _solved_table(data: Data) -> str:
     """How many of the 120 problems each solver solved, by dimension."""
     rows = [
@@ -181,7 +174,7 @@ def _solved_table(data: Data) -> str:
         for name in data.solvers
     ]
     budgets = [f"d = {dim}, {budget:.0f} d" for dim, budget in BUDGETS.items()]
-    return _table(["", *budgets], rows)
+    return table(["", *budgets], rows)
 
 
 def _count(runs: Sequence[Run]) -> str:
@@ -197,7 +190,7 @@ def _groups_table(data: Data) -> str:
             cells = [data.of(name, dim, functions) for name in names]
             percent = [f"{100 * share(runs):.0f}" if runs else "" for runs in cells]
             rows.append([dim, group, *_best_bold(percent, max)])
-    return _table(["d", "functions", *(STYLES[name]["label"] for name in names)], rows)
+    return table(["d", "functions", *(STYLES[name]["label"] for name in names)], rows)
 
 
 def _functions_table(data: Data, dim: int) -> str:
@@ -213,7 +206,7 @@ def _functions_table(data: Data, dim: int) -> str:
             for time, n in zip(times, solved, strict=True)
         ]
         rows.append([f"f{function} {title}", *marked])
-    return _table(["function", *(STYLES[name]["label"] for name in names)], rows)
+    return table(["function", *(STYLES[name]["label"] for name in names)], rows)
 
 
 def _best_bold(texts: Sequence[str], best: Any) -> list[str]:
@@ -230,15 +223,6 @@ def tables(data: Data) -> dict[str, str]:
         "groups": _groups_table(data),
         "functions": "\n\n".join(by_function),
     }
-
-
-def with_tables(page: str, data: Data) -> str:
-    """The page with the tables between its ``<!-- table: NAME -->`` marks made anew."""
-    for name, table in tables(data).items():
-        begin, end = f"<!-- table: {name} -->\n", f"<!-- end of table: {name} -->"
-        before, rest = page.split(begin)
-        page = f"{before}{begin}{table}\n{end}{rest.split(end)[1]}"
-    return page
 
 
 # === Figures ===
@@ -309,7 +293,7 @@ def main() -> None:
     if options.keep is not None:
         keep(options.keep)
     data = Data(read())
-    PAGE.write_text(with_tables(PAGE.read_text(), data))
+    PAGE.write_text(with_tables(PAGE.read_text(), tables(data)))
     FIGURES.mkdir(exist_ok=True)
     with matplotlib.rc_context(_RC):
         for name, figure in figures(data).items():

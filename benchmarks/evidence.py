@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from pages import table, with_tables
 
 from fmnes.algorithms._shared import even_default_popsize
 from fmnes.experiments import protocol
@@ -158,7 +159,7 @@ def fill(name: str, jobs: int) -> None:
 Cells = dict[tuple[str, float, float, int, int], dict[str, list[Row]]]
 
 
-def table(name: str) -> str:
+def table_of(name: str) -> str:
     """The table of an experiment in Markdown."""
     cells: Cells = defaultdict(lambda: defaultdict(list))
     for row in read(RESULTS / f"{name}.csv").values():
@@ -169,16 +170,12 @@ def table(name: str) -> str:
 
 def _evaluations_table(name: str, cells: Cells) -> str:
     solvers = list(dict.fromkeys(t.solver for t in EXPERIMENTS[name]()))
-    lines = [_row(["function", "d", "lambda", *solvers]), "|---" * (3 + len(solvers)) + "|"]
+    rows = []
     for (function, condition, spread, dim, lam), by_solver in sorted(cells.items()):
         label = f"{function} {condition:g}" if condition else function
         label += ", stretched" if spread > 1 else ""
-        lines.append(_row([label, dim, lam, *(_cell(by_solver[s]) for s in solvers)]))
-    return "\n".join(lines)
-
-
-def _row(items: list[object]) -> str:
-    return "| " + " | ".join(map(str, items)) + " |"
+        rows.append([label, dim, lam, *(_cell(by_solver[s]) for s in solvers)])
+    return table(["function", "d", "lambda", *solvers], rows)
 
 
 def _cell(rows: list[Row]) -> str:
@@ -195,7 +192,7 @@ def _cell(rows: list[Row]) -> str:
 def _cost_table(cells: Cells) -> str:
     """Ratio of geometric means, safe over paper, with its 95 % interval (Welch, on logarithms)."""
     titles = ["function", "d", "lambda", "paper: solved", "safe: solved", "ratio", "95 % interval"]
-    lines = [_row(list(titles)), "|---" * 7 + "|"]
+    lines: list[list[object]] = []
     ratios = []
     for (function, _, _, dim, lam), by_solver in sorted(cells.items()):
         paper, safe = by_solver["fmnes paper"], by_solver["fmnes safe"]
@@ -205,19 +202,14 @@ def _cost_table(cells: Cells) -> str:
         ratios.append(ratio)
         counts = [f"{len(x)} of {len(rows)}" for x, rows in ((a, paper), (b, safe))]
         interval = f"{math.exp(ratio - half):.3f} to {math.exp(ratio + half):.3f}"
-        lines.append(_row([function, dim, lam, *counts, f"{math.exp(ratio):.3f}", interval]))
+        lines.append([function, dim, lam, *counts, f"{math.exp(ratio):.3f}", interval])
     mean = math.exp(np.mean(ratios))
-    return "\n".join([*lines, "", f"Geometric mean of the ratios: {mean:.3f}."])
+    return f"{table(titles, lines)}\n\nGeometric mean of the ratios: {mean:.3f}."
 
 
-def with_tables(page: str) -> str:
-    """A page with the tables between its ``<!-- table: NAME -->`` marks made anew."""
-    for name in EXPERIMENTS:
-        begin, end = f"<!-- table: {name} -->\n", f"<!-- end of table: {name} -->"
-        if begin in page:
-            before, rest = page.split(begin)
-            page = f"{before}{begin}{table(name)}\n{end}{rest.split(end)[1]}"
-    return page
+def tables() -> dict[str, str]:
+    """Those of the page, by name."""
+    return {name: table_of(name) for name in EXPERIMENTS}
 
 
 def main() -> None:
@@ -232,8 +224,8 @@ def main() -> None:
             parser.error(f"names: expected any of {', '.join(EXPERIMENTS)}, got {name}")
         if not arguments.report:
             fill(name, arguments.jobs)
-        print(f"\n{name}\n\n{table(name)}")
-    PAGE.write_text(with_tables(PAGE.read_text()))
+        print(f"\n{name}\n\n{table_of(name)}")
+    PAGE.write_text(with_tables(PAGE.read_text(), tables()))
 
 
 if __name__ == "__main__":

@@ -1,36 +1,28 @@
 """What the pages claim: their tables are those of the stored trials, and what they say holds."""
 
 import csv
-import importlib.util
+import json
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmark_modules import BENCHMARKS, load
 
 import fmnes
-
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
 def evidence():
     pytest.importorskip("crfmnes", reason="the peers are not installed")
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        spec = importlib.util.spec_from_file_location("evidence", BENCHMARKS / "evidence.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+    return load("evidence")
 
 
 def test_the_tables_are_those_of_the_trials(evidence):
     page = evidence.PAGE.read_text()
     assert page.count("<!-- table:") >= 1
-    assert evidence.with_tables(page) == page, "run benchmarks/evidence.py --report"
+    assert evidence.with_tables(page, evidence.tables()) == page, (
+        "run benchmarks/evidence.py --report"
+    )
 
 
 def test_no_trial_is_missing(evidence):
@@ -136,10 +128,7 @@ def test_two_threads_pay_where_there_is_work():
 
 @pytest.fixture(scope="module")
 def older_h():
-    spec = importlib.util.spec_from_file_location("older_h", BENCHMARKS / "older_h.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("older_h")
 
 
 def test_the_table_of_the_older_h_is_that_of_its_trials(older_h):
@@ -157,3 +146,24 @@ def test_the_older_h_has_no_effect_that_is_seen(older_h):
             if right:
                 log, half = older_h.ratio(right, older)
                 assert abs(log) < half, (function, dim)
+
+
+def test_the_tables_of_many_machines_are_those_of_the_figures():
+    module = load("many_machines")
+    page = module.PAGE.read_text()
+    assert page.count("<!-- table:") == len(module.tables()) == 3
+    assert module.with_tables(page, module.tables()) == page, "run benchmarks/many_machines.py"
+
+
+def test_workers_of_ours_cost_less_than_a_tenth_and_lose_nothing():
+    evaluation, soak = (
+        json.loads((BENCHMARKS / f"results/{name}.json").read_text())
+        for name in ("evaluation", "soak")
+    )
+    assert len(evaluation["overhead"]["workers=2"]) == 4
+    assert max(evaluation["overhead"]["workers=2"].values()) < 0.1
+    assert soak["seconds"] >= 600
+    assert soak["faults in all"] == sum(soak["faults"].values()) >= 200
+    assert len(soak["faults"]) == 5
+    assert min(soak["faults"].values()) >= 20
+    assert soak["the same bits as undisturbed"] is True
