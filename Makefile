@@ -103,6 +103,13 @@ define create_venv
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1) || { rm -rf $(1); echo "make: cannot create a virtual environment: install Python's venv module (Debian: python3-venv)" >&2; exit 1; }
 endef
 
+# Programs that are no Python packages; the tests that need them say so where they are missing.
+define debian
+	@command -v $(1) >/dev/null || { test "$$(id -u)" = 0 && apt-get -qq update \
+		&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(2); } >/dev/null 2>&1 \
+		|| echo "make: $(1) not found and not installed; Debian: apt-get install $(2)"
+endef
+
 $(VENV)/.demo: pyproject.toml $(NATIVE)
 	$(call create_venv,$(VENV))
 	$(BIN)/python -m pip install -q -e '.[plot,progress]'
@@ -126,6 +133,7 @@ $(VENV)/.arrays: $(VENV)/.dev
 
 $(VENV)/.engines: $(VENV)/.dev
 	$(BIN)/python -m pip install -q -e '.[engines]'
+	$(call debian,sbatch,slurm-wlm)
 	@touch $@
 
 $(VENV)/.examples: $(VENV)/.arrays
@@ -134,9 +142,7 @@ $(VENV)/.examples: $(VENV)/.arrays
 
 $(VENV)/.browser: $(VENV)/.dev
 	$(BIN)/python -m pip install -q -e '.[browser]'
-	@command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-		&& apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium chromium-driver >/dev/null; } \
-		|| { echo "make: needs chromium and chromedriver (Debian: apt-get install chromium-driver)" >&2; exit 1; }
+	$(call debian,chromedriver,chromium chromium-driver)
 	@touch $@
 
 $(VENV)/.speed: $(VENV)/.dev
