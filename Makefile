@@ -10,7 +10,7 @@ QUICK := -m "not slow and not arrays and not build and not engines and not examp
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo paper test test-agnostic test-arrays test-browser test-build test-engines \
+.PHONY: help demo dist paper test test-agnostic test-arrays test-browser test-build test-engines \
 	test-examples test-sanitize test-lowest test-neon test-slow native lint types format bench evidence docs clean
 .DEFAULT_GOAL := help
 
@@ -61,7 +61,9 @@ test-neon:  ## the kernels of aarch64, emulated, give the bits of this machine (
 	aarch64-linux-gnu-g++ -DFMNES_LEVEL=neon $(CHECK_BITS) -pthread -static -o build/check_bits_neon
 	test "$$(build/check_bits)" = "$$(qemu-aarch64 build/check_bits_neon)" && echo the same bits
 
-test-lowest: $(LOWEST)/.dev  ## the tests with the lowest NumPy we allow
+dist: $(VENV)/.dist  ## the source archive and the wheel, in dist/
+
+test-lowest: $(LOWEST)/.dev  ## the tests on the built wheel, with the lowest NumPy we allow
 	$(LOWEST)/bin/python -m pytest -n 2 -q $(QUICK) tests
 
 test-slow: $(VENV)/.dev  ## published budgets at d = 200 and more (an hour)
@@ -153,9 +155,18 @@ $(VENV)/.docs: $(VENV)/.dev
 	$(BIN)/python -m pip install -q -e '.[docs]'
 	@touch $@
 
-$(LOWEST)/.dev: pyproject.toml $(NATIVE)
+$(LOWEST)/.dev: $(VENV)/.dist
 	$(call create_venv,$(LOWEST))
-	$(LOWEST)/bin/python -m pip install -q -e '.[dev]' 'numpy==2.0.*'
+	$(LOWEST)/bin/python -m pip install -q --force-reinstall "$$(echo dist/fmnes-*.whl)[dev]" 'numpy==2.0.*'
+	@touch $@
+
+# build makes the wheel from the source archive, so that both are tried.
+$(VENV)/.dist: pyproject.toml $(NATIVE) $(shell git ls-files src 2>/dev/null)
+	$(call create_venv,$(VENV))
+	$(BIN)/python -m pip install -q build twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
 	@touch $@
 
 # With -g1 (line numbers) and -O1 the compiler needs a minute for each level; with more, five.

@@ -154,14 +154,17 @@ void write_tile(const CrFmNes<T>& s, const Tile<T>& tile, const Rows<T>& out) {
     }
 }
 
-// The same where no draws are kept.
+// The same where no draws are kept: those of the rows that are asked for are made again.
 template <class T>
 void draw_and_write_tile(const CrFmNes<T>& s, const Tile<T>& tile, const Rows<T>& out) {
+    const bool is_up = out.last <= s.half, is_down = out.first >= s.half;
+    const int64_t low = is_up ? out.first : is_down ? out.first - s.half : 0;
+    const int64_t high = is_up ? out.last : is_down ? out.last - s.half : s.half;
     const double r1 = std::sqrt(1 + s.norm_v2) - 1;
     const Keys keys(s.at.seed);
     for (int64_t group = tile.first; group < tile.last; ++group) {
         const Group from(keys, s.at, group);
-        in_lockstep(0, s.half, [&]<int ROWS>(int64_t row) FMNES_LAMBDA {
+        in_lockstep(low, high, [&]<int ROWS>(int64_t row) FMNES_LAMBDA {
             f64 z0[ROWS], z1[ROWS];
             draw_group<ROWS>(s, from, row, group, z0, z1);
             for (int i = 0; i < ROWS; ++i)

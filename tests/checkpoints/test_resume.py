@@ -1,8 +1,5 @@
 """A search goes on where it was: to the same bits, with no value computed again, or not at all."""
 
-import os
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -10,14 +7,7 @@ import pytest
 from checkpoints.common import Counted, digest, names, search, sphere, stairs
 
 import fmnes
-from fmnes import _lock, _store
 from fmnes._tally import Tally
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "run.npz"
-
 
 # === The same bits ===
 
@@ -250,86 +240,6 @@ def test_settings_are_checked(settings, error, message):
             search(sphere, settings["path"])
 
 
-# === One at a time ===
-
-HOLD = """
-import sys, fmnes
-def fun(x):
-    print("go", flush=True)
-    sys.stdin.read()
-    return float((x**2).sum())
-fmnes.minimize(fun, [3.0] * 5, 1.0, rng=1, checkpoint=sys.argv[1])
-"""
-
-
-def test_a_second_search_on_the_same_path_is_refused(path):
-    def nested(x):
-        with pytest.raises(RuntimeError, match=r"else is using, got .*run.npz, used by this"):
-            search(sphere, path, maxiter=5)
-        return sphere(x)
-
-    search(nested, path, maxiter=1)
-    search(sphere, path, maxiter=2)  # it was given back
-    assert "run.npz.lock" not in names(path.parent)
-
-
-def test_a_second_process_is_refused_and_a_dead_one_does_not_block(path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout.readline() == "go\n"
-        with pytest.raises(RuntimeError, match=f"used by process {process.pid} on "):
-            search(sphere, path, maxiter=5)
-    finally:
-        process.kill()
-        process.communicate()
-    assert "run.npz.lock" in names(path.parent)
-    assert digest(search(sphere, path, maxiter=5)) == digest(search(sphere, maxiter=5))
-    assert "run.npz.lock" not in names(path.parent)
-
-
-def test_a_lock_is_given_back_whatever_ends_the_search(path):
-    with pytest.raises(RuntimeError, match="the end"):
-        search(Counted(end_at=3), path)
-    with pytest.raises(ValueError, match="differs in popsize"):
-        search(sphere, path, popsize=20)
-    assert _lock._held == {}
-    search(sphere, path, maxiter=5)
-    assert "run.npz.lock" not in names(path.parent)
-
-
-FORKING = """
-import os, sys, fmnes
-children = []
-def fun(x):
-    if not children:
-        children.append(os.fork())
-        if children == [0]:
-            sys.stdin.read()  # until the test closes it
-            os._exit(0)
-        print("go", flush=True)
-    os._exit(9)
-fmnes.minimize(fun, [3.0] * 5, 1.0, rng=1, checkpoint=sys.argv[1])
-"""
-
-
-def test_a_forked_worker_that_lives_on_does_not_hold_the_lock(path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", FORKING, path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout.readline() == "go\n"
-        assert process.wait() == 9
-        assert "run.npz.lock" in names(path.parent)
-        assert search(sphere, path, maxiter=5).nit == 5
-    finally:
-        process.communicate()
-
-
 # === Another course ===
 
 
@@ -350,84 +260,3 @@ def test_values_of_another_course_are_not_told(path, monkeypatch, caplog):
     assert len(rest.calls) == (20 - 4) * 8
     (record,) = caplog.records
     assert "holds values of other candidates than those of generation 4" in record.getMessage()
-
-
-# === How often ===
-
-
-class Clock:
-    """Time that passes only where it is told to."""
-
-    def __init__(self, monkeypatch, *, sync, evaluation):
-        self.now, self.syncs, self._evaluation, self._sync = 0.0, 0, evaluation, sync
-        monkeypatch.setattr(_store.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(os, "fsync", self.fsync)
-
-    def fsync(self, file):
-        self.now += self._sync
-        self.syncs += 1
-
-    def fun(self, x):
-        self.now += self._evaluation
-        return sphere(x)
-
-
-def syncs(monkeypatch, path, fsync, *, evaluation):
-    """Calls of fsync in 10 generations of 8, without those of checkpoints."""
-    clock = Clock(monkeypatch, sync=1 / 256, evaluation=evaluation)
-    counts = []
-    for maxiter in (5, 15):
-        clock.syncs = 0
-        checkpoint = fmnes.Checkpoint(path, every=1e6, fsync=fsync)
-        search(clock.fun, checkpoint, resume="never", maxiter=maxiter)
-        counts.append(clock.syncs)
-    return counts[1] - counts[0]
-
-
-@pytest.mark.parametrize("evaluation", [1e-6, 1.0])
-@pytest.mark.parametrize(
-    ("fsync", "number"), [("evaluation", 80), ("generation", 10), ("never", 0)]
-)
-def test_syncing_by_the_word(monkeypatch, path, fsync, number, evaluation):
-    assert syncs(monkeypatch, path, fsync, evaluation=evaluation) == number
-
-
-@pytest.mark.parametrize(
-    ("evaluation", "number"),
-    [
-        (1e-6, 0),
-        (1 / 64, 120 // 13 - 40 // 13),  # thirteen of them are the first to take 50/256 seconds
-        (1 / 8, 40),  # every other one
-        (1.0, 80),
-    ],
-)
-def test_syncing_by_the_measured_cost(monkeypatch, path, evaluation, number):
-    assert syncs(monkeypatch, path, "auto", evaluation=evaluation) == number
-
-
-def test_checkpoints_come_every_so_often(monkeypatch, path):
-    """By seconds, and never for more than a twentieth of the time."""
-    saved = []
-    monkeypatch.setattr(_store.Store, "_write", lambda *_: saved.append(clock.now))
-    clock = Clock(monkeypatch, sync=0.0, evaluation=0.125)  # a second for each generation
-    search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=20)
-    assert saved == [0.0, 5.0, 10.0, 15.0, 20.0, 20.0]
-
-    def slow(*_):
-        clock.now += 0.5
-        saved.append(clock.now)
-
-    saved.clear()
-    clock.now = 0.0
-    monkeypatch.setattr(_store.Store, "_write", slow)
-    search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=25)
-    assert saved == [0.5, 11.0, 21.5, 26.5 + 0.5]
-
-
-def test_a_long_journal_is_cut(monkeypatch, path):
-    monkeypatch.setattr(_store, "_LARGEST_JOURNAL", 2000)
-    monkeypatch.setattr(_store, "_SHARE_OF_SAVING", 0)
-    search(sphere, fmnes.Checkpoint(path, every=1e6), maxiter=200)
-    sizes = [f.stat().st_size for f in path.parent.iterdir() if "journal" in f.name]
-    assert len(sizes) == 2
-    assert max(sizes) < 3000

@@ -1,0 +1,86 @@
+"""One search at a time on one path."""
+
+import subprocess
+import sys
+
+import pytest
+from checkpoints.common import Counted, digest, names, search, sphere
+
+from fmnes import _lock
+
+HOLD = """
+import sys, fmnes
+def fun(x):
+    print("go", flush=True)
+    sys.stdin.read()
+    return float((x**2).sum())
+fmnes.minimize(fun, [3.0] * 5, 1.0, rng=1, checkpoint=sys.argv[1])
+"""
+
+
+def test_a_second_search_on_the_same_path_is_refused(path):
+    def nested(x):
+        with pytest.raises(RuntimeError, match=r"else is using, got .*run.npz, used by this"):
+            search(sphere, path, maxiter=5)
+        return sphere(x)
+
+    search(nested, path, maxiter=1)
+    search(sphere, path, maxiter=2)  # it was given back
+    assert "run.npz.lock" not in names(path.parent)
+
+
+def test_a_second_process_is_refused_and_a_dead_one_does_not_block(path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline() == "go\n"
+        with pytest.raises(RuntimeError, match=f"used by process {process.pid} on "):
+            search(sphere, path, maxiter=5)
+    finally:
+        process.kill()
+        process.communicate()
+    assert "run.npz.lock" in names(path.parent)
+    assert digest(search(sphere, path, maxiter=5)) == digest(search(sphere, maxiter=5))
+    assert "run.npz.lock" not in names(path.parent)
+
+
+def test_a_lock_is_given_back_whatever_ends_the_search(path):
+    with pytest.raises(RuntimeError, match="the end"):
+        search(Counted(end_at=3), path)
+    with pytest.raises(ValueError, match="differs in popsize"):
+        search(sphere, path, popsize=20)
+    assert _lock._held == {}
+    search(sphere, path, maxiter=5)
+    assert "run.npz.lock" not in names(path.parent)
+
+
+FORKING = """
+import os, sys, fmnes
+children = []
+def fun(x):
+    if not children:
+        children.append(os.fork())
+        if children == [0]:
+            sys.stdin.read()  # until the test closes it
+            os._exit(0)
+        print("go", flush=True)
+    os._exit(9)
+fmnes.minimize(fun, [3.0] * 5, 1.0, rng=1, checkpoint=sys.argv[1])
+"""
+
+
+def test_a_forked_worker_that_lives_on_does_not_hold_the_lock(path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", FORKING, path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline() == "go\n"
+        assert process.wait() == 9
+        assert "run.npz.lock" in names(path.parent)
+        assert search(sphere, path, maxiter=5).nit == 5
+    finally:
+        process.communicate()
