@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from optuna.trial import FrozenTrial
 
 from fmnes._bounds import Bounds
-from fmnes._checks import Method
 from fmnes._optimizer import Optimizer
 from fmnes.integrations._optuna_ledger import KEY, Claim, Ledger, ranks, settled
 from fmnes.integrations._optuna_space import Cube
@@ -25,7 +24,7 @@ class Search:
         self,
         cube: Cube,
         ledger: Ledger,
-        method: Method,
+        settings: Any,
         x0: Mapping[str, Any],
         sigma0: float,
         popsize: int | None,
@@ -33,7 +32,7 @@ class Search:
     ) -> None:
         self.cube, self._ledger, self._sign = cube, ledger, sign
         self._x0, self._sigma0 = cube.to_cube(x0), sigma0
-        self._method, self._popsize = method, popsize
+        self._settings, self._popsize = settings, popsize
         self._name = self._digest()
         self._restart()
 
@@ -41,8 +40,8 @@ class Search:
         """What tells this search from one with other settings in the same study."""
         content = [
             self.cube.to_json(),
-            self._method.name,
-            dataclasses.asdict(self._method.settings),
+            type(self._settings).__name__,
+            dataclasses.asdict(self._settings),
             self._x0,
             self._sigma0,
             self._popsize,
@@ -59,7 +58,7 @@ class Search:
         self._optimizer = Optimizer(
             self._x0,
             self._sigma0,
-            method=self._method.settings,
+            method=self._settings,
             popsize=self._popsize,
             bounds=Bounds(0.0, 1.0),
             rng=seed,

@@ -95,11 +95,12 @@ class FmnesSampler(BaseSampler):
         warn_independent_sampling: bool = True,
         search_space: Mapping[str, BaseDistribution] | None = None,
     ) -> None:
-        self._method = checks.method(method)
+        self._settings = checks.method(method).settings
         if x0 is not None and not isinstance(x0, Mapping):
             raise TypeError(f"x0: expected a dict of parameter names and values, got {x0!r}")
         self._x0 = dict(x0 or {})
-        checks.number("sigma0", sigma0, positive=True)
+        if sigma0 is None or checks.number("sigma0", sigma0, positive=True) is None:
+            raise TypeError("sigma0: expected a number > 0, got None")
         self._sigma0 = float(sigma0)
         self._popsize = None if popsize is None else checks.integer("popsize", popsize, least=2)
         self._seed = None if seed is None else checks.integer("seed", seed, least=0)
@@ -138,11 +139,7 @@ class FmnesSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """The parameters that are searched together."""
-        if len(study.directions) > 1:
-            raise ValueError(
-                f"study: expected one objective, got {len(study.directions)}; for several there "
-                "are optuna.samplers.NSGAIISampler and TPESampler"
-            )
+        _check_one_objective(study)
         with self._lock:
             self._read(study)
             if self._search_space is not None:
@@ -155,6 +152,7 @@ class FmnesSampler(BaseSampler):
         """The parameters of the candidate that this trial evaluates."""
         fixed = trial.system_attrs.get("fixed_params", {})
         with self._lock:
+            self._read(study)
             if not search_space or self._ledger.completed < self._n_startup_trials:
                 return {}
             if claim_of(trial) is not None or not search_space.keys().isdisjoint(fixed):
@@ -170,6 +168,7 @@ class FmnesSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """The value of a parameter that is not searched."""
+        _check_one_objective(study)
         started = self._ledger.completed >= max(1, self._n_startup_trials)
         if self._warn_independent_sampling and started and param_name not in self._warned:
             self._warned.add(param_name)
@@ -213,7 +212,7 @@ class FmnesSampler(BaseSampler):
             self._search = Search(
                 Cube(space),
                 self._ledger,
-                self._method,
+                self._settings,
                 self._x0,
                 self._sigma0,
                 self._popsize,
@@ -241,6 +240,14 @@ class FmnesSampler(BaseSampler):
     def _follow(self, study: Study, search: Search) -> None:
         while not search.follow():
             self._read(study)
+
+
+def _check_one_objective(study: Study) -> None:
+    if len(study.directions) > 1:
+        raise ValueError(
+            f"study: expected one objective, got {len(study.directions)}; for several there are "
+            "optuna.samplers.NSGAIISampler and TPESampler"
+        )
 
 
 def _read_space(
