@@ -140,7 +140,7 @@ def constants() -> Iterator[Trial]:
 def representations() -> Iterator[Trial]:
     """Section III-A: what each covariance can follow; a cigar is rotated, an ellipsoid is not."""
     for function in ("ellipsoid", "ktablet", "rosenbrock", "cigar"):
-        for solver in (R1_NES, SEP_CMA, VD_CMA, SAFE):
+        for solver in (R1_NES, SEP_CMA, VD_CMA, PAPER, SAFE):
             for number in range(5):  # those that fail take the whole budget
                 yield Trial("evaluations", function, 80, 18, *solver, number)
 
