@@ -2,13 +2,15 @@
 
 import json
 import runpy
+import statistics
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "lennard_jones.py"
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "examples" / "lennard_jones.py"
 pytestmark = pytest.mark.examples
 
 
@@ -64,3 +66,24 @@ def test_small_budget(example, tmp_path, monkeypatch, capsys):
         (value,) = example["energy"](np.array([run["x"]]))
         assert value == pytest.approx(run["bests"][-1], rel=1e-12)
     assert (tmp_path / "lennard_jones.png").stat().st_size > 20_000
+
+
+def test_the_page_says_what_the_stored_runs_found(example):
+    runs = json.loads((ROOT / "benchmarks/results/examples/lennard_jones.json").read_text())
+    page = (ROOT / "docs/examples/lennard-jones.md").read_text().splitlines()
+    table = page.index("atoms  solver      solved   best gap  median gap  median evaluations") + 1
+    for atoms, groups in runs.items():
+        for solver, group in groups.items():
+            gaps = [run["bests"][-1] - example["KNOWN"][int(atoms)] for run in group]
+            solved = sum(gap <= example["SOLVED"] for gap in gaps)
+            median = statistics.median(run["nfev"] for run in group)
+            assert page[table].split() == [
+                *f"{atoms} {solver} {solved} of {len(group)}".split(),
+                f"{min(gaps):.6f}",
+                f"{statistics.median(gaps):.6f}",
+                f"{median:.0f}",
+            ]
+            for run in group:
+                (value,) = example["energy"](np.array([run["x"]]))
+                assert value == pytest.approx(run["bests"][-1], rel=1e-12)
+            table += 1
