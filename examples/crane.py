@@ -40,7 +40,8 @@ def simulate(controls: list[float]) -> Iterator[Any]:
         if not RAIL[0] <= new[0] <= RAIL[1]:  # back to the instant of the impact
             end = RAIL[new[0] > RAIL[1]]
             h *= (end - state[0]) / (new[0] - state[0])
-            x, v, angle, swing = runge_kutta(controls, t, state, h)
+            _, v, angle, swing = runge_kutta(controls, t, state, h)
+            swing += (1 + BOUNCE) * v / (CABLE * math.cos(angle))  # the load keeps its speed
             new = (end, -BOUNCE * v, angle, swing)
         x, _, angle, swing = state = new
         if abs(angle) > SAFE:
