@@ -2,13 +2,15 @@
 
 import json
 import runpy
+import statistics
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "wind_farm.py"
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "examples" / "wind_farm.py"
 pytestmark = pytest.mark.examples
 
 
@@ -53,3 +55,23 @@ def test_small_budget(example, tmp_path, monkeypatch, capsys):
         assert 0 < run["infeasible"] < 1
         assert run["nfevs"][-1] <= 300
     assert (tmp_path / "wind_farm.png").stat().st_size > 20_000
+
+
+def test_the_page_says_what_the_stored_runs_found(example):
+    runs = json.loads((ROOT / "benchmarks/results/examples/wind_farm.json").read_text())
+    page = (ROOT / "docs/examples/wind-farm.md").read_text().splitlines()
+    table = page.index("solver      median MWh  best MWh  above the given layout  infeasible") + 1
+    for line, (solver, group) in zip(page[table:], runs.items(), strict=False):
+        found = [-run["bests"][-1] for run in group]
+        middle = statistics.median(found)
+        assert line.split() == [
+            *solver.split(),
+            f"{middle:.0f}",
+            f"{max(found):.0f}",
+            f"{middle / 366941.57116 - 1:.1%}",
+            f"{statistics.median(run['infeasible'] for run in group):.0%}",
+        ]
+        for run in group:
+            assert example["violation"](np.array(run["x"])) <= 0
+            assert example["energy"](np.array(run["x"])) == pytest.approx(-run["bests"][-1])
+    assert len(runs) == 4
