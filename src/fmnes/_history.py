@@ -46,19 +46,29 @@ class History:
     def append(self, row: tuple[Any, ...]) -> None:
         """Add one generation; the buffer doubles, so the cost is O(1) on average."""
         if self._length == len(self._rows):
-            grown = np.empty(max(64, 2 * self._length), _DTYPE)
-            grown[: self._length] = self._rows
-            self._rows = grown
+            self._grow(1)
         self._rows[self._length] = row
         self._length += 1
+
+    def extend(self, rows: NDArray[Any]) -> None:
+        """Add several generations."""
+        if self._length + len(rows) > len(self._rows):
+            self._grow(len(rows))
+        self._rows[self._length : self._length + len(rows)] = rows
+        self._length += len(rows)
+
+    def _grow(self, count: int) -> None:
+        grown = np.empty(max(64, 2 * self._length, self._length + count), _DTYPE)
+        grown[: self._length] = self._rows[: self._length]
+        self._rows = grown
 
     def snapshot(self) -> "History":
         """The rows so far, which later generations will not change (no copy is made)."""
         return History(self._rows[: self._length])
 
-    def to_array(self) -> NDArray[Any]:
-        """A NumPy structured array with the fields of `COLUMNS`."""
-        return self._rows[: self._length].copy()
+    def to_array(self, first: int = 0) -> NDArray[Any]:
+        """A NumPy structured array with the fields of `COLUMNS`, from row ``first`` on."""
+        return self._rows[first : self._length].copy()
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows as CSV, with a header line."""

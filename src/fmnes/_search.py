@@ -38,6 +38,7 @@ class Search:
         self._schedule, self._store = schedule, store
         self.budget = first.budget  # of all runs together
         self._finished: list[Result] = []
+        self._history = History()  # of all runs, as far as somebody has asked for it
         self._first_error: str | None = None
         self._started = time.monotonic()
 
@@ -196,12 +197,32 @@ class Search:
             message=status.sentence,
             mean=best.mean,
             sigma=best.sigma,
-            history=_joined([run.history for run in runs]),
+            history=self._joined([run.history for run in runs]),
             restarts=tuple(run.restarts[0] for run in runs),
             nfailed=sum(run.nfailed for run in runs),
             first_error=self._first_error,
             shape=best.shape,
         )
+
+    def _joined(self, histories: list[History]) -> History:
+        """One history of several runs: evaluations and best-so-far go on from run to run."""
+        if len(histories) == 1:
+            return histories[0]
+        joined, begin = self._history, 0
+        for history in histories:
+            if len(joined) < begin + len(history):  # there are rows that we have not seen
+                rows = history.to_array(len(joined) - begin)
+                if begin:
+                    generation, nfev, best = (
+                        joined.last(column, len(joined) - begin + 1)[0]
+                        for column in ("generation", "nfev", "best")
+                    )
+                    rows["generation"] += generation
+                    rows["nfev"] += nfev
+                    rows["best"] = np.minimum(rows["best"], best)
+                joined.extend(rows)
+            begin += len(history)
+        return joined.snapshot()
 
     # === On disk ===
 
@@ -269,19 +290,3 @@ def _equal(a: Any, b: Any) -> bool:
         return bool(a is b or a == b)
     here, there = (np.asarray(checks.to_host(value)) for value in (a, b))
     return here.dtype == there.dtype and np.array_equal(here, there)
-
-
-def _joined(histories: list[History]) -> History:
-    """One history of several runs: evaluations and best-so-far go on from run to run."""
-    if len(histories) == 1:
-        return histories[0]
-    parts, generation, nfev, best = [], 0, 0, np.inf
-    for history in histories:
-        rows = history.to_array()
-        rows["generation"] += generation
-        rows["nfev"] += nfev
-        rows["best"] = np.minimum(rows["best"], best)
-        if len(rows):
-            generation, nfev, best = rows["generation"][-1], rows["nfev"][-1], rows["best"][-1]
-        parts.append(rows)
-    return History(np.concatenate(parts))

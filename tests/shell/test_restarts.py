@@ -86,6 +86,23 @@ def test_rastrigin_needs_restarts():
         assert sizes == [12 * 2**k for k in range(len(sizes))]
 
 
+def test_the_history_goes_on_from_run_to_run():
+    seen = []
+    result = fmnes.minimize(
+        lambda x: 1.0 + (x**2).sum(), [3.0] * 5, 1.0, restarts=2, rng=1, callback=seen.append
+    )
+    assert len(result.restarts) == 3
+    history = result.history.to_array()
+    assert len(seen) == len(history)
+    for k, earlier in enumerate(seen):
+        np.testing.assert_array_equal(earlier.history.to_array(), history[: k + 1])
+    assert history["generation"].tolist() == list(range(1, len(history) + 1))
+    sizes = [size for run in result.restarts for size in [run.popsize] * run.nit]
+    np.testing.assert_array_equal(history["nfev"], np.cumsum(sizes))
+    least = np.minimum.accumulate(history["generation_best"])
+    np.testing.assert_array_equal(history["best"], least)
+
+
 def test_restarts_are_logged(caplog):
     caplog.set_level("INFO", logger="fmnes")
     result = fmnes.minimize(lambda x: 1.0 + (x**2).sum(), [3.0] * 5, 1.0, restarts=1, rng=1)

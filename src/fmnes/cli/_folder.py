@@ -179,16 +179,16 @@ class Recorder:
         if result.first_error is not None and not self._has_error:
             write_text(self._folder.first_error, result.first_error)
             self._has_error = True
-        rows, nfailed = result.history.to_array().tolist(), self._nfailed or []
         if self._file is None:
             temporary = self._folder.history.with_suffix(".tmp")
             self._file, self._rows = temporary.open("w", newline=""), 0
             csv.writer(self._file).writerow(HEADER)
             temporary.replace(self._folder.history)
-        new = [[*row, failed] for row, failed in zip(rows, nfailed, strict=True)][self._rows :]
-        csv.writer(self._file).writerows(new)
+        rows, nfailed = result.history.to_array(self._rows), self._nfailed or []
+        new = zip(rows.tolist(), nfailed[self._rows :], strict=True)
+        csv.writer(self._file).writerows([*row, failed] for row, failed in new)
         self._file.flush()
-        self._rows = len(rows)
+        self._rows += len(rows)
 
     def _close(self) -> None:
         if self._file is not None:
