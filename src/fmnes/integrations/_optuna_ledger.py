@@ -130,8 +130,7 @@ def ranks(trials: Sequence[FrozenTrial], sign: float) -> list[float]:
 
 def _key(trial: FrozenTrial, sign: float) -> tuple[int, int, float] | None:
     if trial.state == TrialState.COMPLETE and trial.value is not None:
-        # Optuna has constraints for any sampler from version 5 on.
-        violation = sum(max(0.0, c) for c in getattr(trial, "constraints", {}).values())
+        violation = sum(max(0.0, excess) for excess in trial.constraints.values())
         if violation > 0:
             return 2, 0, violation
         return None if sign * trial.value == math.inf else (0, 0, sign * trial.value)
