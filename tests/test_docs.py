@@ -91,10 +91,12 @@ def run(block, page, names):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_every_block_says_what_it_is(page):
-    """A block in no language, or in one of another name, would not be run by anybody."""
-    for fence in FENCE.finditer(page.read_text()):
+    """What is in no language, in one of another name or in no block would be run by nobody."""
+    text = page.read_text()
+    for fence in FENCE.finditer(text):
         language = fence["language"]
         assert language in LANGUAGES or re.match(r"\{[a-z-]+\}", language), fence[0][:80]
+    assert not re.search(r"^ *>>> .*", FENCE.sub("", text), re.MULTILINE)
 
 
 PUBLIC = {name: value for name, value in vars(fmnes).items() if name[0] != "_" and callable(value)}
