@@ -16,6 +16,7 @@ pytestmark = pytest.mark.examples
 
 @pytest.fixture(scope="module")
 def example():
+    pytest.importorskip("cma", reason="pycma is not installed (fmnes[examples])")
     return runpy.run_path(str(SCRIPT))
 
 

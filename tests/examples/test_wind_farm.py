@@ -16,6 +16,8 @@ pytestmark = pytest.mark.examples
 
 @pytest.fixture(scope="module")
 def example():
+    for package in ("cma", "py_wake"):
+        pytest.importorskip(package, reason=f"{package} is not installed (fmnes[examples])")
     return runpy.run_path(str(SCRIPT))
 
 
