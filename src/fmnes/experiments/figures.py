@@ -3,7 +3,7 @@
 import io
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,15 @@ from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import cr_fm_nes, dx_nes_ic
 from fmnes.experiments import protocol
 from fmnes.experiments.claims import name_of
+from fmnes.experiments.drawing import (
+    Point,
+    draw_intervals,
+    draw_labels,
+    draw_legend_below,
+    new_figure,
+    set_log_limits,
+    set_log_ticks,
+)
 from fmnes.experiments.protocol import Solver
 from fmnes.experiments.statistics import Table
 
@@ -57,18 +66,12 @@ _RC: Any = {
 }
 
 
-def _new(width: float, height: float) -> "Figure":
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 def learning_rates(table: Table) -> "Figure":
     """The learning rate of the covariance in CR-FM-NES and FM-NES (movement), lambda = 20."""
     del table  # it needs no runs
     dims, lam = protocol.TIME_DIMS, np.asarray(float(protocol.TIME_POPSIZE))
     movement = np.asarray(phases.MOVEMENT)
-    figure = _new(3.3, 2.4)
+    figure = new_figure(3.3, 2.4)
     axes = figure.subplots()
     cr = [cr_fm_nes.fitted_eta_B(np, d, lam) for d in dims]
     fm = [dx_nes_ic.published_eta_B(np, d, movement, lam) for d in dims]
@@ -93,15 +96,13 @@ def high_dimensional(table: Table) -> "Figure":
 def _panels(table: Table, dims: Sequence[int], solvers: Sequence[Solver]) -> "Figure":
     """A row for each dimension, a panel for each function; with a user's own solvers."""
     solvers = [*solvers, *table.others]
-    figure = _new(7.2, 0.4 + 1.5 * len(dims))
+    figure = new_figure(7.2, 0.4 + 1.5 * len(dims))
     grid = figure.subplots(len(dims), len(protocol.FUNCTIONS), squeeze=False)
     for row, dim in zip(grid, dims, strict=True):
         for axes, function in zip(row, protocol.FUNCTIONS, strict=True):
-            for solver in solvers:
-                _metric_line(axes, table, function, dim, solver)
-            if axes.lines:
-                axes.set_yscale("log")
-                _few_ticks(axes, protocol.popsizes(function, dim))
+            lines = {solver: _points(table, function, dim, solver) for solver in solvers}
+            if any(lines.values()):
+                _metric_lines(axes, table, lines, protocol.popsizes(function, dim))
             else:
                 _say_not_run(axes)
             if dim == dims[0]:
@@ -110,7 +111,7 @@ def _panels(table: Table, dims: Sequence[int], solvers: Sequence[Solver]) -> "Fi
                 axes.set_xlabel(r"population size $\lambda$")
         row[0].set_ylabel(f"$d = {dim}$")
     figure.supylabel("evaluations / success rate", fontsize=8)
-    _legend_below(figure, [_style(solver, table) for solver in solvers])
+    draw_legend_below(figure, [_style(solver, table) for solver in solvers])
     return figure
 
 
@@ -122,34 +123,37 @@ def _style(solver: Solver, table: Table) -> dict[str, Any]:
     return {"color": str(shade), "marker": "*", "linestyle": ":", "label": name_of(solver)}
 
 
-def _metric_line(axes: Any, table: Table, function: str, dim: int, solver: Solver) -> None:
-    """The metric with its 95 % interval; beside a point that not all trials reached, how many."""
-    found = [
-        (problem.popsize, cell)
+def _points(table: Table, function: str, dim: int, solver: Solver) -> list[Point]:
+    """The metric with its interval by population size; where not all trials succeeded, how many."""
+    return [
+        Point(
+            problem.popsize,
+            cell.metric,
+            cell.low,
+            cell.high,
+            cell.shortfall,
+            _style(solver, table)["color"],
+        )
         for (problem, who), cell in sorted(table.cells.items())
         if who == solver and problem[:2] == (function, dim)
     ]
-    style = dict(_style(solver, table))
-    label = style.pop("label")
-    solved = [(lam, cell) for lam, cell in found if math.isfinite(cell.metric)]
-    if not solved:  # nothing was run, or nothing reached the target: the tables say which
-        return
-    lam = [popsize for popsize, _ in solved]
-    metric = np.asarray([cell.metric for _, cell in solved])
-    spread = np.asarray([(cell.low, cell.high) for _, cell in solved]).T
-    spread = np.where(np.isfinite(spread), spread, metric)  # one trial, or none in some resamples
-    error = np.clip(np.abs(spread - metric), 0, None)
-    axes.errorbar(lam, metric, yerr=error, capsize=1.5, elinewidth=0.6, label=label, **style)
-    for popsize, cell in solved:
-        if cell.successes < cell.trials:
-            axes.annotate(
-                f"{cell.successes}/{cell.trials}",
-                (popsize, cell.metric),
-                textcoords="offset points",
-                xytext=(2, 2),
-                fontsize=5,
-                color=style["color"],
-            )
+
+
+def _metric_lines(
+    axes: Any, table: Table, lines: dict[Solver, list[Point]], popsizes: Sequence[int]
+) -> None:
+    every = [point for points in lines.values() for point in points]
+    for solver, points in lines.items():
+        solved = [point for point in points if math.isfinite(point.value)]
+        style = {key: value for key, value in _style(solver, table).items() if key != "label"}
+        axes.plot([point.x for point in solved], [point.value for point in solved], **style)
+    margin = 0.12 * (popsizes[-1] - popsizes[0])
+    axes.set_xlim(popsizes[0] - margin, popsizes[-1] + margin)
+    axes.set_xticks(popsizes[::2])
+    set_log_limits(axes, every)
+    set_log_ticks(axes)
+    draw_intervals(axes, every)
+    draw_labels(axes, every)
 
 
 def _say_not_run(axes: Any) -> None:
@@ -157,30 +161,9 @@ def _say_not_run(axes: Any) -> None:
     axes.set(xticks=[], yticks=[])
 
 
-def _few_ticks(axes: Any, popsizes: Sequence[int]) -> None:
-    from matplotlib.ticker import LogFormatterSciNotation, NullFormatter
-
-    axes.set_xticks(popsizes[::2])
-    margin = 0.08 * (popsizes[-1] - popsizes[0])
-    axes.set_xlim(popsizes[0] - margin, popsizes[-1] + margin)
-    low, high = axes.get_ylim()
-    narrow = high / low < 10 * 1.5  # no decade inside: label some of the minor ticks
-    axes.yaxis.set_minor_formatter(
-        LogFormatterSciNotation(minor_thresholds=(2, 0.5)) if narrow else NullFormatter()
-    )
-    axes.tick_params(which="both", labelsize=6)
-
-
-def _legend_below(figure: "Figure", styles: Iterable[dict[str, Any]]) -> None:
-    from matplotlib.lines import Line2D
-
-    lines = [Line2D([], [], **style) for style in styles]
-    figure.legend(handles=lines, loc="outside lower center", ncols=len(lines), frameon=False)
-
-
 def computation_time(table: Table) -> "Figure":
     """Seconds of 1000 iterations, lambda = 20: mean and standard deviation."""
-    figure = _new(3.3, 2.4)
+    figure = new_figure(3.3, 2.4)
     axes = figure.subplots()
     for solver in (protocol.FM_NES, protocol.AUTHORS, protocol.SAFE):
         times = {dim: t for (dim, who), t in sorted(table.times.items()) if who == solver}
@@ -196,42 +179,68 @@ def computation_time(table: Table) -> "Figure":
     axes.set(xlabel="dimension $d$", ylabel="seconds for 1000 iterations", yscale="log")
     if axes.lines:
         axes.legend(frameon=False, fontsize=6)
+        set_log_ticks(axes)
     return figure
 
 
 def representations(table: Table) -> "Figure":
     """What each covariance can follow, d = 80: evaluations over success rate."""
     functions = ("ellipsoid", "ktablet", "rosenbrock", "cigar")
-    solvers = (protocol.R1_NES, protocol.SEP_CMA, protocol.VD_CMA, protocol.SAFE)
-    figure = _new(7.2, 2.2)
+    solvers = (protocol.R1_NES, protocol.SEP_CMA, protocol.VD_CMA, protocol.PAPER, protocol.SAFE)
+    figure = new_figure(7.2, 2.4)
     axes = figure.subplots()
-    for k, solver in enumerate(solvers):
-        for j, function in enumerate(functions):
-            cells = [
-                cell
-                for (problem, who), cell in table.cells.items()
-                if who == solver and problem == (function, 80, 18)
-            ]
-            place = j + (k - 1.5) * 0.18
-            for cell in cells:
-                if math.isfinite(cell.metric):
-                    axes.bar(place, cell.metric, 0.16, color=STYLES[solver]["color"])
-                else:
-                    axes.text(place, 1.2e4, "none", rotation=90, ha="center", fontsize=6)
-    if not (axes.patches or axes.texts):
+    bars = {
+        solver: [
+            point._replace(x=j + (k - 2) * 0.17, color="black")
+            for j, function in enumerate(functions)
+            for point in _points(table, function, 80, solver)
+            if point.x == 18
+        ]
+        for k, solver in enumerate(solvers)
+    }
+    every = [point for points in bars.values() for point in points]
+    if not every:
         _say_not_run(axes)
         return figure
-    axes.set_yscale("log")
-    axes.set_ylim(1e4, None)
+    set_log_limits(axes, every)
+    bottom, _ = axes.get_ylim()
+    for solver, points in bars.items():
+        for point in points:
+            if math.isfinite(point.value):
+                axes.bar(point.x, point.value - bottom, 0.15, bottom, **_bar_style(solver))
+    axes.set_xlim(-0.6, len(functions) - 0.4)
     axes.set_xticks(range(len(functions)), [TITLES[function] for function in functions])
     axes.set_ylabel("evaluations / success rate")
-    _legend_below(figure, [STYLES[solver] for solver in solvers])
+    set_log_ticks(axes)
+    axes.tick_params(axis="x", labelsize=8)
+    draw_intervals(axes, every)
+    draw_labels(axes, every, size=6)
+    figure.legend(
+        handles=[_patch(solver) for solver in solvers],
+        loc="outside lower center",
+        ncols=len(solvers),
+        frameon=False,
+    )
     return figure
+
+
+def _bar_style(solver: Solver) -> dict[str, Any]:
+    """The colour of its line; the safe variant is hatched, as its line is broken."""
+    color = STYLES[solver]["color"]
+    if solver == protocol.SAFE:
+        return {"facecolor": "white", "edgecolor": color, "hatch": "/////", "linewidth": 0.6}
+    return {"facecolor": color, "edgecolor": color, "linewidth": 0.6}
+
+
+def _patch(solver: Solver) -> Any:
+    from matplotlib.patches import Patch
+
+    return Patch(label=STYLES[solver]["label"], **_bar_style(solver))
 
 
 def ablation(table: Table) -> "Figure":
     """The paper's method without some of its parts, over the whole of it."""
-    labels = [textwrap.fill(solver[1], width=12) for solver in protocol.ABLATIONS]
+    labels = [textwrap.fill(name_of(solver), width=15) for solver in protocol.ABLATIONS]
     return _relative(table, protocol.ABLATIONS, labels)
 
 
@@ -243,24 +252,26 @@ def eta_B_sensitivity(table: Table) -> "Figure":
 
 def _relative(table: Table, solvers: Sequence[Solver], labels: Sequence[str]) -> "Figure":
     """A panel for each dimension: the metric over that of the paper's method, by function."""
-    figure = _new(7.2, 2.2)
-    for axes, dim in zip(figure.subplots(1, 2, sharey=True), (80, 200), strict=True):
-        for k, function in enumerate(protocol.FUNCTIONS):
-            for j, solver in enumerate(solvers):
-                ratios = table.ratios(function, dim, solver, protocol.PAPER).values()
-                for ratio in ratios:
-                    place = j + (k - 2) * 0.15
-                    if math.isfinite(ratio):
-                        axes.plot(place, ratio, "o", color=f"C{k}")
-                    else:
-                        axes.annotate("none", (place, 1), rotation=90, fontsize=5, color=f"C{k}")
-        axes.axhline(1, color="black", linewidth=0.5)
-        axes.set_xticks(range(len(labels)), labels)
+    figure = new_figure(7.2, 2.6)
+    every = {dim: list(_relative_points(table, dim, solvers)) for dim in (80, 200)}
+    together = [point for points in every.values() for point in points]
+    for axes, (dim, points) in zip(figure.subplots(1, 2), every.items(), strict=True):
         axes.set_title(f"$d = {dim}$")
-        axes.set_yscale("log", base=2)
-        axes.yaxis.set_major_formatter("{x:g}")
+        if not points:
+            _say_not_run(axes)
+            continue
+        for point in points:
+            if math.isfinite(point.value):
+                axes.plot(point.x, point.value, "o", color=point.color)
+        axes.axhline(1, color="black", linewidth=0.5)
+        axes.set_xlim(-0.6, len(labels) - 0.4)
+        axes.set_xticks(range(len(labels)), labels)
+        set_log_limits(axes, together)
+        set_log_ticks(axes)
+        draw_intervals(axes, points)
+        draw_labels(axes, points)
     figure.axes[0].set_ylabel("evaluations, relative")
-    _legend_below(
+    draw_legend_below(
         figure,
         [
             {"color": f"C{k}", "marker": "o", "linestyle": "", "label": TITLES[function]}
@@ -268,6 +279,15 @@ def _relative(table: Table, solvers: Sequence[Solver], labels: Sequence[str]) ->
         ],
     )
     return figure
+
+
+def _relative_points(table: Table, dim: int, solvers: Sequence[Solver]) -> Iterator[Point]:
+    for k, function in enumerate(protocol.FUNCTIONS):
+        for j, solver in enumerate(solvers):
+            for ratio in table.ratios(function, dim, solver, protocol.PAPER).values():
+                x, over = j + (k - 2) * 0.15, ratio.cells[0]
+                if not math.isnan(ratio.value):
+                    yield Point(x, ratio.value, *ratio.interval, over.shortfall, f"C{k}")
 
 
 FIGURES: dict[str, Callable[[Table], "Figure"]] = {

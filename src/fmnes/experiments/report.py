@@ -4,33 +4,57 @@ import html
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fmnes.experiments import figures, protocol, results
-from fmnes.experiments.claims import Agreement, Claim, agreements, claims, name_of
+import numpy as np
+
+from fmnes.experiments import coverage, figures, protocol, results
+from fmnes.experiments.agreement import PAIRS, RULE, Agreement, agreements
+from fmnes.experiments.claims import Claim, claims, name_of
 from fmnes.experiments.protocol import Solver
 from fmnes.experiments.statistics import Cell, Problem, Table
 
+_BARS = "Error bars: 95 % intervals by the bootstrap over trials; an arrow: without upper end. "
+_FRACTIONS = (
+    "A fraction: so many of the trials reached the target (all of them, where there is none); at "
+    "the top edge: none did. "
+)
+_LINES = (
+    "CR-FM-NES red (filled circles: the paper's variant, hollow squares: the safe variant, the "
+    "default of this library)"
+)
 _CAPTIONS = {
-    "learning-rates": "Learning rate of the covariance matrix in CR-FM-NES and FM-NES (movement "
-    "phase), &lambda; = 20. Computed from the formulas.",
-    "against-fm-nes": "CR-FM-NES and FM-NES at d = 80. The smaller, the better.",
-    "computation-time": "Seconds of 1000 iterations, &lambda; = 20: mean (line) and standard "
-    "deviation (shadow) of 30 trials. FM-NES here is NumPy and LAPACK, the authors' package NumPy, "
-    "the safe variant compiled.",
-    "high-dimensional": "CR-FM-NES, VD-CMA and Sep-CMA at d = 200, 600 and 1000.",
-    "representations": "What each covariance can follow, d = 80, &lambda; = 18. "
-    "&ldquo;none&rdquo;: no trial reached the target within the budget.",
-    "ablation": "The paper's method without some of its parts, relative to the whole of it.",
-    "eta-b": "Multiples of the fitted learning rate, relative to the fitted one.",
+    "learning-rates": "Learning rate of the covariance matrix in CR-FM-NES (red) and FM-NES (cyan, "
+    "movement phase), λ = 20. Computed from the formulas.",
+    "against-fm-nes": f"d = 80: {_LINES}, FM-NES cyan. The smaller, the better. "
+    f"{_BARS}{_FRACTIONS}",
+    "computation-time": "Seconds of 1000 iterations, λ = 20: mean (line) and standard deviation "
+    "(shadow) of 30 trials. FM-NES (cyan) is NumPy and LAPACK here, the authors' package (grey) "
+    "NumPy, the safe variant (red) compiled.",
+    "high-dimensional": f"d = 200, 600 and 1000: {_LINES}, VD-CMA blue, Sep-CMA green. "
+    f"The smaller, the better. {_BARS}{_FRACTIONS}",
+    "representations": "What each covariance can follow, d = 80, λ = 18: R1-NES (purple) has no "
+    "diagonal, Sep-CMA (green) no direction, VD-CMA (blue) and CR-FM-NES (red; hatched: safe "
+    f"variant) have both. The smaller, the better. {_BARS}{_FRACTIONS}",
+    "ablation": "The paper's method without some of its parts, relative to the whole of it: "
+    f"evaluations over success rate, at the smallest λ. {_BARS}{_FRACTIONS}",
+    "eta-b": "The paper's method with multiples of the fitted learning rate, relative to the "
+    f"fitted one: evaluations over success rate, at the smallest λ. {_BARS}{_FRACTIONS}",
 }
-_TABLES = {  # which experiments' cells stand below a figure
-    "against-fm-nes": ("fm-nes",),
-    "high-dimensional": ("high-dimensional", "witnesses"),
-    "representations": ("representations",),
-    "ablation": ("ablation",),
-    "eta-b": ("eta-b", "older-h"),
+_SECTIONS = {  # a heading, and the figures below it
+    "Against FM-NES, d = 80": ("learning-rates", "against-fm-nes", "computation-time"),
+    "Against VD-CMA and Sep-CMA, d = 200, 600 and 1000": ("high-dimensional",),
+    "What each covariance can follow (section III-A)": ("representations",),
+    "What the parts contribute (section IV-C)": ("ablation",),
+    "The fitted learning rate (section III-C)": ("eta-b",),
+}
+_TABLES = {  # the experiments whose cells stand below a figure, at some dimensions
+    "against-fm-nes": (("fm-nes", "witnesses"), (80,)),
+    "high-dimensional": (("high-dimensional", "witnesses"), (200, 600, 1000)),
+    "representations": (("representations",), (80,)),
+    "ablation": (("ablation",), (80, 200)),
+    "eta-b": (("eta-b",), (80, 200)),
 }
 _STYLE = """
 body { font: 16px/1.5 Georgia, 'Times New Roman', serif; color: #1a1a1a; background: #fff;
@@ -40,39 +64,44 @@ table { border-collapse: collapse; font-size: .82rem; margin: 1rem 0; width: 100
 thead { border-top: 1.5px solid; border-bottom: 1px solid; } tbody { border-bottom: 1.5px solid; }
 th, td { text-align: left; padding: .15rem .6rem .15rem 0; vertical-align: top; }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
-figure { margin: 1.5rem 0; text-align: center; } figure svg { max-width: 100%; height: auto; }
+figure { margin: 1.5rem 0; text-align: center; } figure svg { width: 60%; height: auto; }
 figure.wide svg { width: 100%; }
 figcaption { font-size: .88rem; text-align: left; color: #333; }
 summary { cursor: pointer; font-size: .9rem; color: #444; }
 .verdict { font-weight: bold; white-space: nowrap; } .confirmed { color: #1a7f37; }
-.contradicted { color: #b42318; } .part { color: #9a6700; } .missing { color: #777; }
+.contradicted { color: #b42318; } .part, .undecided { color: #9a6700; } .missing { color: #777; }
+.differs { color: #b42318; } .scroll { overflow-x: auto; }
 ul { margin: .2rem 0; padding-left: 1.1rem; } li { font-size: .82rem; } .no { color: #b42318; }
 """
-_CLASSES = {
-    "confirmed": "confirmed",
-    "contradicted": "contradicted",
-    "confirmed in part": "part",
-    "not run": "missing",
-}
+_MARKS = {"holds": "", "fails": " class=no", "undecided": " class=undecided"}
 
 
 def write(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
-    """The page, its figures and verdicts, from a file of rows; returns the path of the page."""
+    """The page, its figures and parts for other pages, from a file of rows; returns its path."""
     rows = results.read(path)
     if not rows:
         raise ValueError(f"{path}: expected at least one trial, got none")
     table = Table(rows.values())
+    judged, compared = claims(table), agreements(table)
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     drawn = {name: figures.save(name, table, out) for name in figures.FIGURES}
-    (out / "claims.md").write_text("\n".join(_markdown(claims(table))), encoding="utf-8")
-    page = out / "report.html"
-    page.write_text("\n".join(_page(rows, table, drawn)), encoding="utf-8")
-    return page
+    for name, lines in {
+        "claims.md": _claims_in_markdown(judged),
+        "witnesses.md": _witnesses_in_markdown(compared),
+        "coverage.md": (f"- {sentence}" for sentence in coverage.sentences(rows)),
+        "report.html": _page(rows, table, drawn, judged, compared),
+    }.items():
+        (out / name).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return out / "report.html"
 
 
 def _page(
-    rows: dict[protocol.Trial, results.Row], table: Table, drawn: dict[str, str]
+    rows: Mapping[protocol.Trial, results.Row],
+    table: Table,
+    drawn: Mapping[str, str],
+    judged: Sequence[Claim],
+    compared: Sequence[Agreement],
 ) -> Iterator[str]:
     yield "<!doctype html><html lang=en><meta charset=utf-8>"
     yield "<meta name=viewport content='width=device-width, initial-scale=1'>"
@@ -83,59 +112,103 @@ def _page(
         "problems&rdquo;, CEC 2022. Its protocol: functions of Table I, target 10<sup>&minus;10"
         "</sup>, budget 5d&middot;10<sup>4</sup> evaluations, five population sizes each. The "
         "metric is the mean number of evaluations of the successful trials over the success rate; "
-        "error bars are 95 % intervals by the bootstrap over trials. Beside a point that not every "
-        f"trial reached stands how many did. {len(rows)} trials.</p>"
+        f"error bars are 95 % intervals by the bootstrap over trials. {len(rows)} trials.</p>"
     )
     yield "<h2>What the paper claims, and what these trials say</h2>"
-    yield from _claims(claims(table))
-    for number, (name, svg) in enumerate(drawn.items(), start=1):
-        wide = " class=wide" if name in _TABLES else ""  # all but the two of a column's width
-        yield f"<figure{wide}>{svg[svg.index('<svg') :]}"
-        yield f"<figcaption><b>Figure {number}.</b> {_CAPTIONS[name]}</figcaption></figure>"
-        if name in _TABLES:
-            yield "<details><summary>The numbers</summary>"
-            yield from _cells(table, _TABLES[name])
-            yield "</details>"
+    yield from _claims(judged)
+    numbers = {name: number for number, name in enumerate(drawn, start=1)}
+    for heading, names in _SECTIONS.items():
+        yield f"<h2>{heading}</h2>"
+        for name in names:
+            yield from _figure(table, name, numbers[name], drawn[name])
+    yield "<h2>The appendix: the older H</h2>"
+    yield from _cells(table, ["older-h"], [80])
     yield "<h2>Independent witnesses</h2>"
-    yield from _agreements(agreements(table))
-    yield "<h2>What was run, and what was not</h2>"
-    yield from _coverage(rows)
+    yield from _agreements(compared)
+    yield from _details("The constants of packages: the numbers", _cells(table, ["constants"]))
+    yield "<h2>What was run, and what was not</h2><ul>"
+    yield from (f"<li>{html.escape(sentence)}</li>" for sentence in coverage.sentences(rows))
+    yield "</ul>"
+    yield from _header(["experiment", "d", "trials run", "of the full protocol"])
+    for name, dims, ran, wanted in coverage.counts(rows):
+        yield f"<tr><td>{name}<td>{dims}<td class=number>{ran}<td class=number>{wanted}"
+    yield "</tbody></table></div>"
     yield "<h2>With what</h2><ul>"
     for versions, count in Counter(row.versions for row in rows.values()).most_common():
         yield f"<li>{html.escape(versions)}: {count} trials</li>"
     yield "</ul></html>"
 
 
+def _figure(table: Table, name: str, number: int, svg: str) -> Iterator[str]:
+    wide = " class=wide" if name in _TABLES else ""  # all but the two of a column's width
+    yield f"<figure{wide}>{svg[svg.index('<svg') :]}"
+    count = _trials_shown(table, *_TABLES[name]) if name in _TABLES else ""
+    yield f"<figcaption><b>Figure {number}.</b> {_CAPTIONS[name]}{count}</figcaption></figure>"
+    if name in _TABLES:
+        yield from _details("The numbers", _cells(table, *_TABLES[name]))
+    elif name == "computation-time":
+        yield from _details("The numbers", _times(table))
+
+
+def _trials_shown(table: Table, experiments: Sequence[str], dims: Sequence[int]) -> str:
+    """How many trials there are behind a number, by dimension."""
+    said = []
+    for dim in dims:
+        wanted = {
+            (Problem(trial.function, dim, trial.popsize), trial.solver)
+            for trial in protocol.trials_of(experiments[:1], protocol.full)  # those of the figure
+            if trial.dim == dim
+        }
+        counts = [table.cells[key].trials for key in wanted & table.cells.keys()]
+        if counts:
+            low, high = min(counts), max(counts)
+            said.append(f"{low if low == high else f'{low} to {high}'} (d = {dim})")
+    return f"Trials of each: {', '.join(said)}." if said else ""
+
+
+def _details(summary: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f"<details><summary>{summary}</summary>"
+    yield from lines
+    yield "</details>"
+
+
 def _claims(found: Iterable[Claim]) -> Iterator[str]:
-    yield "<table><thead><tr><th>Section<th>Claim and numbers<th>Verdict</thead><tbody>"
+    yield from _header(["Section", "Claim, and what was measured", "Verdict"])
     for claim in found:
-        kind = _CLASSES[claim.verdict]
-        yield f"<tr><td>{claim.where}<td>{html.escape(claim.words)}<details><summary>"
-        yield f"checks that hold: {claim.held}</summary><ul>"
+        kind = {"contradicted": "contradicted", "not": "missing", "undecided": "undecided"}.get(
+            claim.verdict.split()[0], "part" if claim.verdict.endswith("part") else "confirmed"
+        )
+        yield f"<tr><td>{claim.where}<td>{html.escape(claim.words)}<ul>"
+        yield from (f"<li>{html.escape(measured)}</li>" for measured in claim.measured)
+        yield f"</ul><details><summary>checks that hold: {claim.held}</summary><ul>"
         for check in claim.checks:
-            mark = {True: "", False: " class=no", None: " class=missing"}[check.holds]
-            yield f"<li{mark}>{html.escape(check.numbers)}</li>"
+            mark = _MARKS.get(check.outcome, " class=missing")
+            yield f"<li{mark}>{html.escape(str(check))} <b>{check.outcome}</b></li>"
         yield f"</ul></details><td class='verdict {kind}'>{claim.verdict}"
-    yield "</tbody></table>"
+    yield "</tbody></table></div>"
     yield (
-        "<p>Ratios are between metrics at the same &lambda;. The verdicts are computed from the "
-        "rows; what &ldquo;several times&rdquo; or &ldquo;competitive&rdquo; have to mean stands "
-        "in <code>fmnes.experiments.claims</code>.</p>"
+        "<p>Ratios are between metrics at the same &lambda;, with 95 % intervals by the bootstrap; "
+        "behind them successes over trials of either side. &infin;: only the second one reached "
+        "the target. A check asks its threshold of every ratio, or of their geometric mean "
+        "(&ldquo;typically&rdquo;); it is decided where the intervals lie on one side of it.</p>"
     )
 
 
-def _markdown(found: Iterable[Claim]) -> Iterator[str]:
-    """The verdicts as a table for pages in Markdown."""
-    yield "| section | claim | verdict | checks that hold |"
-    yield "|---|---|---|---|"
+def _claims_in_markdown(found: Iterable[Claim]) -> Iterator[str]:
+    yield "| section | claim | measured | verdict | checks that hold |"
+    yield "|---|---|---|---|---|"
     for claim in found:
-        yield f"| {claim.where} | {claim.words} | **{claim.verdict}** | {claim.held} |"
-    yield ""
+        measured = "<br>".join(claim.measured)
+        yield f"| {claim.where} | {claim.words} | {measured} | **{claim.verdict}** | {claim.held} |"
 
 
-def _cells(table: Table, experiments: Sequence[str]) -> Iterator[str]:
+def _cells(
+    table: Table, experiments: Sequence[str], dims: Sequence[int] = (80, 200)
+) -> Iterator[str]:
     """Problems down, solvers across."""
-    trials = protocol.trials_of(experiments, protocol.full)
+    trials = [
+        trial for trial in protocol.trials_of(experiments, protocol.full) if trial.dim in dims
+    ]
     solvers = [*dict.fromkeys(trial.solver for trial in trials), *table.others]
     problems = sorted({(t.dim, _order(t.function), t.popsize, t.function) for t in trials})
     yield from _header(["d", "function", "&lambda;", *map(name_of, solvers)])
@@ -145,7 +218,7 @@ def _cells(table: Table, experiments: Sequence[str]) -> Iterator[str]:
         if any(cell is not None for cell in found):
             yield f"<tr><td>{dim}<td>{function}<td>{popsize}"
             yield from (f"<td class=number>{_cell(cell)}" for cell in found)
-    yield "</tbody></table>"
+    yield "</tbody></table></div>"
 
 
 def _order(function: str) -> int:
@@ -161,45 +234,69 @@ def _cell(cell: Cell | None) -> str:
     return f"{cell}{interval}"
 
 
+def _times(table: Table) -> Iterator[str]:
+    """Mean and standard deviation of the seconds."""
+    solvers = sorted({solver for _, solver in table.times})
+    yield from _header(["d", *map(name_of, solvers)])
+    for dim in sorted({dim for dim, _ in table.times}):
+        yield f"<tr><td>{dim}"
+        for solver in solvers:
+            t = table.times.get((dim, solver))
+            said = f"{np.mean(t):.3g} (sd {np.std(t):.2g}, {len(t)} trials)" if t else ""
+            yield f"<td class=number>{said}"
+    yield "</tbody></table></div>"
+
+
 def _header(names: Iterable[str]) -> Iterator[str]:
-    yield "<table><thead><tr>" + "".join(f"<th>{name}" for name in names) + "</thead><tbody>"
+    head = "".join(f"<th>{name}" for name in names)
+    yield f"<div class=scroll><table><thead><tr>{head}</thead><tbody>"
 
 
 def _agreements(found: Sequence[Agreement]) -> Iterator[str]:
+    yield f"<p>{html.escape(RULE)}</p>"
     if not found:
         yield "<p>Not run.</p>"
         return
-    pairs: dict[tuple[Solver, Solver], list[Agreement]] = {}
-    for one in found:
-        pairs.setdefault((one.ours, one.theirs), []).append(one)
-    yield (
-        "<p>Two texts of one method should need the same evaluations: the means of the successes "
-        "less than 5 % apart, or not significantly so (two-sided permutation test at 1 %).</p>"
+    yield from _header(["ours", "theirs", "agree", "differ", "undecided"])
+    for pair, by in _by_pair(found).items():
+        yield "<tr>" + "".join(f"<td>{name_of(solver)}" for solver in pair)
+        yield from (f"<td class=number>{len(ones)}" for ones in by.values())
+    yield "</tbody></table></div>"
+    yield from _details("Each problem", _every_agreement(found))
+
+
+def _every_agreement(found: Sequence[Agreement]) -> Iterator[str]:
+    sides = ("ours: mean, successes", "theirs: mean, successes")
+    yield from _header(
+        ["ours", "theirs", "problem", *sides, "difference", "p", "p of successes", "verdict"]
     )
-    yield from _header(["ours", "theirs", "problems that agree", "those that do not"])
-    for (ours, theirs), ones in pairs.items():
-        differ = [one for one in ones if not one.holds]
-        yield f"<tr><td>{name_of(ours)}<td>{name_of(theirs)}"
-        yield f"<td class=number>{len(ones) - len(differ)} of {len(ones)}<td>"
-        yield "; ".join(f"{one.problem}: {one.difference:+.1%}, p = {one.p:.2g}" for one in differ)
-    yield "</tbody></table>"
+    for one in found:
+        yield f"<tr><td>{name_of(one.ours)}<td>{name_of(one.theirs)}<td>{one}"
+        yield from (f"<td class=number>{cell.mean:.4g}, {cell.share}" for cell in one.cells)
+        difference, p, p_success = one.compared
+        yield f"<td class=number>{difference:+.1%}<td>{p:.2g}<td>{p_success:.2g}"
+        yield f"<td class={one.verdict}>{one.verdict}"
+    yield "</tbody></table></div>"
 
 
-def _coverage(rows: dict[protocol.Trial, results.Row]) -> Iterator[str]:
-    """For each experiment and dimension how many trials of the full protocol there are."""
-    yield from _header(["experiment", "d", "trials run", "of the full protocol", "not run"])
-    for name in protocol.EXPERIMENTS:
-        trials = protocol.trials_of([name], protocol.full)
-        for dim in sorted({trial.dim for trial in trials}):
-            wanted = [trial for trial in trials if trial.dim == dim]
-            missing = [trial for trial in wanted if trial not in rows]
-            yield f"<tr><td>{name}<td>{dim}<td class=number>{len(wanted) - len(missing)}"
-            yield f"<td class=number>{len(wanted)}<td>{_summary(missing)}"
-    yield "</tbody></table>"
+def _by_pair(found: Iterable[Agreement]) -> dict[tuple[Solver, Solver], dict[str, list[Agreement]]]:
+    """The agreements of each pair that has some, by verdict."""
+    by: dict[tuple[Solver, Solver], dict[str, list[Agreement]]] = {
+        pair: {verdict: [] for verdict in ("agrees", "differs", "undecided")} for pair in PAIRS
+    }
+    for one in found:
+        by[one.ours, one.theirs][one.verdict].append(one)
+    return {pair: ones for pair, ones in by.items() if any(ones.values())}
 
 
-def _summary(missing: Sequence[protocol.Trial]) -> str:
-    by = Counter((trial.function, name_of(trial.solver)) for trial in missing)
-    if len(by) > 6:
-        return f"{len(missing)} trials of {len({function for function, _ in by})} functions"
-    return "; ".join(f"{function}, {who}: {count}" for (function, who), count in by.items())
+def _witnesses_in_markdown(found: Iterable[Agreement]) -> Iterator[str]:
+    yield "| ours | theirs | problems that agree | undecided | those that differ |"
+    yield "|---|---|---|---|---|"
+    for (ours, theirs), by in _by_pair(found).items():
+        differ = [
+            f"{one}: {one.compared.difference:+.1%}, {one.cells[0].share} and {one.cells[1].share}"
+            for one in by["differs"]
+        ]
+        agree, undecided = len(by["agrees"]), len(by["undecided"])
+        cells = (ours, theirs), (agree, undecided, "; ".join(differ) or "none")
+        yield f"| {' | '.join([*map(name_of, cells[0]), *map(str, cells[1])])} |"
