@@ -58,7 +58,11 @@ def test_by_the_book_the_load_comes_to_rest_at_the_goal(crane, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     pytest.importorskip("cma", reason="needs the extra fmnes[examples]")
     controls = runpy.run_path(str(EXAMPLES / "simulator.py"))["by_the_book"]()
-    *way, _ = crane["simulate"](controls)
+    *way, cost = crane["simulate"](controls)
+    assert (
+        f"| by the book | {cost:.3f} |"
+        in (EXAMPLES.parent / "docs" / "examples" / "simulator.md").read_text()
+    )
     assert way[-1][2] == pytest.approx(crane["GOAL"], abs=0.02)
 
 
@@ -100,3 +104,23 @@ def test_the_script_with_a_small_budget(tmp_path):
     out, _, _ = run(found["killed"]["x"])
     assert float(out) == found["killed"]["fun"]
     assert (tmp_path / "simulator" / "simulator.png").stat().st_size > 10_000
+
+
+def test_the_page_has_the_figures_of_the_stored_runs(crane):
+    root = EXAMPLES.parent
+    page = (root / "docs" / "examples" / "simulator.md").read_text()
+    stored = json.loads((root / "benchmarks/results/examples/simulator.json").read_text())
+    book = float(page.split("| by the book | ")[1].split(" |")[0])
+    for name, runs in stored["runs"].items():
+        ends = [best[-1] for _, best in runs]
+        figures = " | ".join(f"{value:.3f}" for value in (np.median(ends), min(ends), max(ends)))
+        better = sum(end < book for end in ends)
+        assert f"| {name} | {figures} | {better} of {len(ends)} |" in page
+    killed = stored["killed"]
+    assert killed["fun"] == stored["runs"]["CR-FM-NES"][0][1][-1]
+    text = (
+        f"{killed['fun']:.3f}, {killed['nfev']} evaluations, {killed['nfailed']} of them failures"
+    )
+    assert text in page
+    *_, cost = crane["simulate"](killed["x"])
+    assert cost == killed["fun"]
