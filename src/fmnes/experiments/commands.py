@@ -109,7 +109,7 @@ def _in_one_line(action: Callable[[argparse.Namespace], int], options: argparse.
     """What wrong arguments, files and missing packages raise is one line for a user."""
     try:
         return action(options)
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
+    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise SystemExit(f"fmnes paper: {error}") from error
     except KeyboardInterrupt:
         raise SystemExit(
@@ -140,12 +140,17 @@ def _run(options: argparse.Namespace) -> int:
     """Run what is chosen and not there yet."""
     from fmnes.experiments import runner
 
-    sys.path.insert(0, os.getcwd())  # where a user's factory may be
+    _look_here_too()
     chosen = _chosen(options)
     _positive("--workers", options.workers)
     count = runner.run(chosen, options.results, options.workers)
     print(f"{len(chosen)} trials, {count} of them run now; results in {options.results}")
     return 0
+
+
+def _look_here_too() -> None:
+    """A user's factory may be in the current directory."""
+    sys.path.insert(0, os.getcwd())
 
 
 def _chosen(options: argparse.Namespace) -> list[Trial]:
@@ -187,6 +192,7 @@ def _verify(options: argparse.Namespace) -> int:
     """Say of each row whether it came out the same."""
     from fmnes.experiments import runner
 
+    _look_here_too()
     _positive("--rows", options.rows)
     _positive("--workers", options.workers)
     check = runner.verify(

@@ -8,11 +8,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _APART = 0.09  # labels at the same place, as a part of the height of the axes
-_MANTISSAS = (
+_MANTISSAS = (  # of tick labels, the rounder ones first
     (1,),
     (1, 3),
     (1, 2, 5),
     (1, 1.5, 2, 3, 4, 6, 8),
+    tuple(n / 2 for n in range(2, 20)),
     tuple(n / 10 for n in range(10, 100)),
 )
 
@@ -56,27 +57,36 @@ def draw_intervals(axes: Any, points: Iterable[Point]) -> None:
         )
 
 
-def draw_labels(axes: Any, points: Iterable[Point], size: float = 5) -> None:
-    """Each label beside its point, at the top edge if that is infinite; none over another."""
-    labelled = [point for point in points if point.label]
+def draw_labels(axes: Any, points: Iterable[Point], near: float = 0.0) -> None:
+    """Each label beside its point, at the top edge if that is infinite.
+
+    Of labels whose x is no further apart than ``near`` each goes below the one before.
+    """
+    from matplotlib.patheffects import withStroke
+
     left, right = axes.get_xlim()
-    for x in dict.fromkeys(point.x for point in labelled):
-        here = sorted((_height(axes, p), p) for p in labelled if p.x == x)
-        top = 1.0 + _APART
-        for height, point in reversed(here):
-            top = min(height, top - _APART)
-            beyond = x > left + 0.8 * (right - left)  # there is no room on the right
-            axes.annotate(
-                point.label,
-                (x, top),
-                xycoords=axes.get_xaxis_transform(),
-                xytext=(-2.5 if beyond else 2.5, -1),
-                textcoords="offset points",
-                ha="right" if beyond else "left",
-                va="top",
-                fontsize=size,
-                color=point.color,
-            )
+    placed: list[tuple[float, float]] = []
+    labelled = [point for point in points if point.label]
+    for point in sorted(labelled, key=lambda point: (-_height(axes, point), point.x)):
+        y = _height(axes, point)
+        for other, height in placed:  # from the top down
+            if abs(other - point.x) <= near and abs(height - y) < _APART:
+                y = height - _APART
+        placed.append((point.x, y))
+        beyond = point.x > left + 0.8 * (right - left)  # there is no room on the right
+        axes.annotate(
+            point.label,
+            (point.x, y),
+            xycoords=axes.get_xaxis_transform(),
+            xytext=(-2.5 if beyond else 2.5, -1),
+            textcoords="offset points",
+            ha="right" if beyond else "left",
+            va="top",
+            fontsize=5,
+            color=point.color,
+            path_effects=[withStroke(linewidth=1.2, foreground="white")],  # over lines
+            zorder=5,
+        )
 
 
 def _height(axes: Any, point: Point) -> float:
@@ -96,7 +106,8 @@ def set_log_limits(axes: Any, points: Iterable[Point]) -> None:
     unbounded = any(math.isinf(p.value) or math.isinf(p.high) for p in points)
     room = margin ** (4 if unbounded else 1)
     axes.set_yscale("log")
-    axes.set_ylim(low / margin, high * room)
+    labels = any(p.label for p in points)
+    axes.set_ylim(low / margin ** (2 if labels else 1), high * room)
 
 
 def set_log_ticks(axes: Any) -> None:
@@ -109,7 +120,7 @@ def set_log_ticks(axes: Any) -> None:
     axes.set_yticks(ticks[:: math.ceil(len(ticks) / 6)])
     axes.yaxis.set_major_formatter(lambda tick, _: _scientific(tick))
     axes.yaxis.set_minor_formatter(lambda tick, _: "")
-    axes.tick_params(which="both", labelsize=6)
+    axes.tick_params(axis="y", which="both", labelsize=6)
 
 
 def _ticks(low: float, high: float, mantissas: Iterable[float]) -> Iterator[float]:

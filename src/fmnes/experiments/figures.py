@@ -150,6 +150,7 @@ def _metric_lines(
     margin = 0.12 * (popsizes[-1] - popsizes[0])
     axes.set_xlim(popsizes[0] - margin, popsizes[-1] + margin)
     axes.set_xticks(popsizes[::2])
+    axes.tick_params(axis="x", labelsize=6)
     set_log_limits(axes, every)
     set_log_ticks(axes)
     draw_intervals(axes, every)
@@ -212,9 +213,8 @@ def representations(table: Table) -> "Figure":
     axes.set_xticks(range(len(functions)), [TITLES[function] for function in functions])
     axes.set_ylabel("evaluations / success rate")
     set_log_ticks(axes)
-    axes.tick_params(axis="x", labelsize=8)
     draw_intervals(axes, every)
-    draw_labels(axes, every, size=6)
+    draw_labels(axes, [bar._replace(value=max(bar.value, bar.high)) for bar in every])
     figure.legend(
         handles=[_patch(solver) for solver in solvers],
         loc="outside lower center",
@@ -265,11 +265,11 @@ def _relative(table: Table, solvers: Sequence[Solver], labels: Sequence[str]) ->
                 axes.plot(point.x, point.value, "o", color=point.color)
         axes.axhline(1, color="black", linewidth=0.5)
         axes.set_xlim(-0.6, len(labels) - 0.4)
-        axes.set_xticks(range(len(labels)), labels)
+        axes.set_xticks(range(len(labels)), labels, fontsize=6.5)
         set_log_limits(axes, together)
         set_log_ticks(axes)
         draw_intervals(axes, points)
-        draw_labels(axes, points)
+        draw_labels(axes, points, near=0.3)
     figure.axes[0].set_ylabel("evaluations, relative")
     draw_legend_below(
         figure,

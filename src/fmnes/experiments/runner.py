@@ -19,6 +19,9 @@ from fmnes.experiments.results import Appender, Row, read
 from fmnes.experiments.solvers import PACKAGES, solve
 
 
+EVERY = 60.0  # seconds between lines of progress
+
+
 def run_trial(trial: Trial) -> Row:
     """One trial; in a process of `pool` it gives the same number wherever it is run."""
     begun = time.perf_counter()
@@ -69,17 +72,22 @@ def _rows(trials: list[Trial], workers: int) -> Iterator[Row]:
         return
     with pool(min(workers, len(trials))) as executor:
         ordered = sorted(trials, key=expected_seconds, reverse=True)
-        pending = {executor.submit(run_trial, trial) for trial in ordered}
+        trial_of = {executor.submit(run_trial, trial): trial for trial in ordered}
+        pending = set(trial_of)
         while pending:
             ended, pending = wait(pending, return_when=FIRST_COMPLETED)
             for future in ended:
-                try:
-                    yield future.result()
-                except BrokenExecutor as error:
+                error = future.exception()
+                if isinstance(error, BrokenExecutor):
                     raise RuntimeError(
                         "a process that ran a trial was killed; what had ended is in the file, "
                         "run again to go on"
                     ) from error
+                if error is not None:  # of a user's solver, most likely
+                    raise RuntimeError(
+                        f"{trial_of[future]}: {type(error).__name__}: {error}"
+                    ) from error
+                yield future.result()
 
 
 class Difference(NamedTuple):
@@ -124,26 +132,36 @@ def _same(a: Row, b: Row) -> bool:
 
 
 class _Bar:
-    """Progress on standard error, by expected work, so that the time left means something."""
+    """Progress on standard error, by expected work, so that the time left means something.
+
+    A line a minute where that is no terminal, or tqdm is not there.
+    """
 
     def __init__(self, trials: list[Trial]) -> None:
         self._bar: Any = None
         self._ended, self._trials = 0, len(trials)
+        self._work, self._total = 0.0, sum(map(expected_seconds, trials))
+        self._begun = self._said = time.monotonic()
         if trials and sys.stderr.isatty():
             try:
                 from tqdm import tqdm
             except ImportError:
                 return
-            total = sum(map(expected_seconds, trials))
             form = "{percentage:3.0f}% |{bar}| {elapsed}, about {remaining} left, {postfix}"
-            self._bar = tqdm(total=total, bar_format=form, dynamic_ncols=True)
+            self._bar = tqdm(total=self._total, bar_format=form, dynamic_ncols=True)
 
     def update(self, row: Row) -> None:
         """One more has ended."""
         self._ended += 1
+        self._work += expected_seconds(row.trial)
+        said = f"{self._ended} of {self._trials} trials"
         if self._bar is not None:
-            self._bar.set_postfix_str(f"{self._ended} of {self._trials} trials", refresh=False)
+            self._bar.set_postfix_str(said, refresh=False)
             self._bar.update(expected_seconds(row.trial))
+        elif time.monotonic() - self._said >= EVERY:
+            self._said = time.monotonic()
+            left = (self._said - self._begun) * (self._total / self._work - 1)
+            print(f"{said}, about {left / 60:.0f} minutes left", file=sys.stderr, flush=True)
 
     def __enter__(self) -> "_Bar":
         return self

@@ -1,9 +1,11 @@
 """Who runs a trial: our methods, and the packages that bear witness, behind one call.
 
 ``solve(problem, popsize, seed, ftarget, maxfevals)`` returns an `Outcome`. Evaluations are counted
-in whole generations for everyone. Only the target and the budget end a run, and what leaves no
-doubt: values of one generation that no longer differ in 14 digits (a local minimum), or a step
-size that is no number.
+in whole generations for everyone. A run ends at the target or with its budget; where the values of
+one generation no longer differ in 14 digits (a local minimum); and where the method's own
+arithmetic breaks down: a distribution that is no longer finite, or whose axes are more unequal than
+floating-point numbers can hold (`Status.SCALE`, `Status.CONDITION` of our methods; a step size that
+is no number, of packages). All but the first are failures.
 """
 
 import dataclasses
@@ -71,7 +73,10 @@ def _fixed(method: Any) -> Solve:
 
 
 def _without_phases(dim: int, popsize: int) -> fmnes.CRFMNES:
-    """Rank weights and the step size's learning rate of the stagnation phase, always."""
+    """Rank weights and the step size's learning rate of the stagnation phase, always.
+
+    Distance weights belong to the movement phase: without phases there are none either.
+    """
     params = phases.phase_params(dim, popsize, chi_n=1.0)
     rate = phases.eta_sigma(np, params, np.asarray(phases.STAGNATION), np.asarray(float(popsize)))
     return fmnes.CRFMNES(variant="paper", distance_weights=False, eta_sigma=float(rate))
