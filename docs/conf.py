@@ -14,6 +14,7 @@ html_static_path, html_css_files = ["_static"], ["style.css"]
 html_show_sourcelink = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+default_role = "py:obj"  # `Evaluator` in a docstring is a link
 autodoc_mock_imports = ["gymnasium", "torch"]  # the integrations are read, not run
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 2  # links to the headings of the same page
