@@ -348,3 +348,8 @@ def test_help_is_there(command, capsys):
     text = capsys.readouterr().out
     assert "examples:" in text or command == "doctor"
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_without_a_command_there_is_help(capsys):
+    assert main([]) == 2
+    assert "fmnes resume DIR" in capsys.readouterr().out

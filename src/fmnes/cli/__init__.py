@@ -51,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     paper.add_command(commands)
     coco.add_command(commands)
 
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help()
+        return 2
     options = parser.parse_args(arguments)
     name = f"fmnes {options.name}" if "name" in options else "fmnes"
     try:
