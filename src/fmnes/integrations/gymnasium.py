@@ -48,10 +48,10 @@ class PolicyObjective:
         1, ..., the same for all candidates.
     seed : int
         Of the first episode, and of the random actions below.
-    normalize : int
+    normalize : int, or pair of arrays
         Episodes of random actions before the search, from which the mean and the standard
         deviation of every observation are taken; policies see observations so normalised. 0
-        leaves them as they are.
+        leaves them as they are. A pair (mean, std) is what another objective has found.
     vectorization_mode : {None, "sync", "async", "vector_entry_point"}
         None steps environments one by one, and none whose episode has ended: the quickest, unless
         the environment has a vectorised version of its own. The others are those of
@@ -92,7 +92,7 @@ class PolicyObjective:
         *,
         episodes: int = 1,
         seed: int = 0,
-        normalize: int = 0,
+        normalize: int | tuple[ArrayLike, ArrayLike] = 0,
         vectorization_mode: str | None = None,
     ) -> None:
         if not isinstance(env, str) and not callable(env):
@@ -112,9 +112,7 @@ class PolicyObjective:
                     "env: expected observations that are a vector (gymnasium.wrappers has "
                     f"FlattenObservation), got {probe.observation_space}"
                 )
-            self.mean, self.std = _statistics(
-                probe, shape[0], _count("normalize", normalize, 0), seed
-            )
+            self.mean, self.std = _statistics(probe, shape, normalize, self.seed)
         self._policy: Policy = read_policy(policy, shape[0], self._actions.size)
         self.x0: Floats = self._policy.x0
 
@@ -187,13 +185,22 @@ class _Actions:
         return (self._middle + self._half * inside).astype(self._dtype)
 
 
-def _statistics(env: Any, size: int, episodes: int, seed: int) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of the observations under random actions."""
-    if not episodes:
-        return np.zeros(size), np.ones(size)
+def _statistics(
+    env: Any, shape: tuple[int, ...], normalize: Any, seed: int
+) -> tuple[Floats, Floats]:
+    """What observations are normalised with: given, or seen under random actions."""
+    if isinstance(normalize, tuple):
+        given = [np.asarray(part, np.float64) for part in normalize]
+        if [part.shape for part in given] != [shape, shape] or not (given[1] > 0).all():
+            raise ValueError(
+                f"normalize: expected a mean and a std > 0 of shape {shape}, got {given}"
+            )
+        return given[0], given[1]
+    if not _count("normalize", normalize, 0):
+        return np.zeros(shape), np.ones(shape)
     seen = []
     env.action_space.seed(seed)
-    for episode in range(episodes):
+    for episode in range(normalize):
         observation, _ = env.reset(seed=seed + episode)
         ended = truncated = False
         while not (ended or truncated):
