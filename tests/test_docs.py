@@ -31,6 +31,7 @@ MARKS = {
     "mpi4py": pytest.mark.engines,
     "submitit": pytest.mark.engines,
     "gymnasium": pytest.mark.examples,
+    "mujoco": pytest.mark.examples,
     "sklearn": pytest.mark.examples,
 }
 FENCE = re.compile(r"^```(?P<language>[^\n]*)\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
