@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import HealthCheck, settings
+from time_limit import hard_limit
 
 from fmnes import METHODS
 
@@ -17,3 +18,13 @@ settings.load_profile("fmnes")
 def method(request):
     """The name of every method, one after the other."""
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def _engines_end(request):
+    """Tests with real engines wait for processes in many places."""
+    if request.node.get_closest_marker("engines") is None:
+        yield
+    else:
+        with hard_limit(450):
+            yield

@@ -41,6 +41,7 @@ from fmnes.algorithms._shared import Shape
 logger = logging.getLogger("fmnes")
 
 FORMAT = 3
+_MOST_CANDIDATES = 2**24  # of a generation; what a method computes for each takes memory
 _HEADER, _CHECKSUM = "header", "checksum"
 _VERSIONS = {"fmnes": __version__, "numpy": np.__version__}
 _RECORDS: dict[str, type[Any]] = {
@@ -289,8 +290,10 @@ def _in_library(library: str, array: NDArray[Any]) -> Any:
 def check_search(saved: dict[str, Any]) -> None:
     """Refuse, by name, arrays of a search that do not fit together: a file may hold anything."""
     setup, method = saved["setup"], METHODS[saved["setup"].method]
-    mean = setup.mean
-    params = method.params(mean.shape[0], saved["popsize"], setup.settings)
+    mean, popsize = setup.mean, saved["popsize"]
+    if type(popsize) is not int or not 2 <= popsize <= _MOST_CANDIDATES:
+        raise ValueError(f"popsize: expected 2 to {_MOST_CANDIDATES}, got {popsize!r}")
+    params = method.params(mean.shape[0], popsize, setup.settings)
     one = array_namespace(mean).ones_like(mean)
     state = method.init(params, mean, one[0], setup.shape, one)
     fields = [

@@ -212,7 +212,10 @@ def _take(record: bytes, entries: list[Entry]) -> bool:
     if first + count > entry.popsize or (kind == _VALUES and len(content) != 8 * count):
         return False
     if kind == _ERROR:
-        entry.errors[first] = content.decode()
+        try:
+            entry.errors[first] = content.decode()
+        except UnicodeDecodeError:
+            return False
     elif count == entry.popsize:
         entry.note_rest(np.frombuffer(content, "<f8").astype(np.float64))
     else:

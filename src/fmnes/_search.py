@@ -262,6 +262,7 @@ def _check_same(
     mine, theirs = asked.setup, saved["current"]["setup"]
     differing = [
         _ARGUMENTS.get(name, name)
+        + (f" ({getattr(theirs, name)} there)" if name == "method" else "")
         for name in Setup._fields
         if name != "stopping" and (seeded or name != "seed")
         if not _equal(getattr(mine, name), getattr(theirs, name))

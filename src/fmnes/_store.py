@@ -5,6 +5,7 @@ import glob
 import logging
 import math
 import os
+import re
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ Fsync = Literal["auto", "generation", "evaluation", "never"]
 OnError = Literal["warn", "raise"]
 
 _SHARE_OF_SAVING = 20  # saving takes at most one part in so many of the time,
-_SHARE_OF_SYNCING = 50  # and so does syncing
+_SHARE_OF_SYNCING = 50  # and so does syncing,
+_MOST_CREDIT = 10.0  # with these seconds saved up at most while nothing came
 _LARGEST_JOURNAL = 2**26  # bytes
 
 
@@ -96,8 +98,9 @@ class Store:
         self._opening: tuple[bytes, ...] = ()  # its first record, until another follows
         self._ahead: deque[Entry] = deque()  # generations that the journal knows and we do not
         self._trouble: str | None = None
-        self._saved = self._synced = time.monotonic()
+        self._saved = self._earned = time.monotonic()
         self._seconds_saving = self._seconds_syncing = 0.0
+        self._credit, self._unsynced = 0.0, False  # seconds for syncing; whether there is need
 
     # === Opening and closing ===
 
@@ -108,8 +111,11 @@ class Store:
             raise FileNotFoundError(f"checkpoint: expected a folder that exists, got {folder}")
         try:
             self._lock.acquire()
+            # Of this path only: ".b.npz.1-2.tmp" may be in use by a search at "run.b.npz".
+            ours = re.compile(re.escape(self._path) + r"\.(\d+-\d+|journal)\.tmp")
             for left_by_a_kill in glob.glob(f"{glob.escape(self._path)}.*.tmp"):
-                os.unlink(left_by_a_kill)
+                if ours.fullmatch(left_by_a_kill):
+                    os.unlink(left_by_a_kill)
         except OSError as error:
             self._complain(error)
 
@@ -180,7 +186,7 @@ class Store:
             self._lock.acquire()
             self._write(content, address)
             self._trouble = None
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # the latter: somebody else is at work there
             self._complain(error)
         self._saved = time.monotonic()
         self._seconds_saving = self._saved - begun
@@ -274,7 +280,8 @@ class Store:
         try:
             self._journal.append(*self._opening, *records)
             self._opening = ()
-            if sync or (records and self._sync_is_due()):
+            self._unsynced = self._unsynced or bool(records)
+            if sync or (self._unsynced and self._sync_is_due()):
                 self._sync(self._journal)
         except OSError as error:
             # A journal has no gaps: what follows has to wait for the next checkpoint.
@@ -284,24 +291,28 @@ class Store:
     def _sync_is_due(self) -> bool:
         if self._settings.fsync != "auto":
             return self._settings.fsync == "evaluation"
-        return time.monotonic() - self._synced >= _SHARE_OF_SYNCING * self._seconds_syncing
+        # Values that arrive together after an hour are all worth it, not only the first.
+        now = time.monotonic()
+        earned = (now - self._earned) / _SHARE_OF_SYNCING
+        self._credit, self._earned = min(self._credit + earned, _MOST_CREDIT), now
+        return self._credit >= self._seconds_syncing
 
     def _sync(self, journal: Journal) -> None:
         begun = time.monotonic()
         journal.sync()
-        self._synced = time.monotonic()
-        self._seconds_syncing = self._synced - begun
+        self._seconds_syncing = time.monotonic() - begun
+        self._credit, self._unsynced = self._credit - self._seconds_syncing, False
 
     def _drop_journal(self) -> None:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
 
-    def _complain(self, error: OSError) -> None:
+    def _complain(self, error: OSError | RuntimeError) -> None:
         """A disk that fails is no reason to lose a search, unless that was asked for."""
         if self._settings.on_error == "raise":
             raise error
-        why = error.strerror or str(error)
+        why = getattr(error, "strerror", None) or str(error)
         if why != self._trouble:  # once, not every few seconds
             logger.warning("checkpoint %s was not written: %s", self._path, why)
         self._trouble = why

@@ -200,6 +200,7 @@ def test_no_code_of_a_file_runs(path, tmp_path_factory):
         struct.pack("<BI", 2, 0) + bytes(8 * 9),  # nine values for eight candidates
         struct.pack("<BI", 2, 0) + bytes(7),
         struct.pack("<BI", 3, 2**32 - 1) + b"text",
+        struct.pack("<BI", 3, 0) + b"\xff",  # no text
         b"\x02",
         b"\x09",
     ],
@@ -375,7 +376,8 @@ def test_without_hard_links_the_older_checkpoint_is_a_copy(tmp_path, monkeypatch
 
 def test_what_a_kill_left_half_written_is_removed(tmp_path):
     path = tmp_path / "run.npz"
-    for name in ("run.npz.abc.tmp", "run.npz.journal.tmp", "other.tmp"):
+    of_others = ["other.tmp", "run.npz.b.12-34.tmp", "run.npz.b.journal.tmp"]  # of "run.npz.b"
+    for name in ("run.npz.12-34.tmp", "run.npz.journal.tmp", *of_others):
         (tmp_path / name).write_bytes(b"half")
     search(sphere, path, maxiter=5)
-    assert names(tmp_path) == ["other.tmp", *sorted(FILES)]
+    assert names(tmp_path) == sorted([*of_others, *FILES])

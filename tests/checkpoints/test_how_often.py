@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 from checkpoints.common import search, sphere
 
@@ -50,13 +51,29 @@ def test_syncing_by_the_word(monkeypatch, path, fsync, number, evaluation):
     ("evaluation", "number"),
     [
         (1e-6, 0),
-        (1 / 64, 120 // 13 - 40 // 13),  # thirteen of them are the first to take 50/256 seconds
-        (1 / 8, 40),  # every other one
+        # A fiftieth of the time: k syncs take k/256 of (n evaluation + k/256) seconds.
+        (1 / 64, 120 * 4 // 49 - 40 * 4 // 49),
+        (1 / 8, 120 * 32 // 49 - 40 * 32 // 49),
         (1.0, 80),
     ],
 )
 def test_syncing_by_the_measured_cost(monkeypatch, path, evaluation, number):
     assert syncs(monkeypatch, path, "auto", evaluation=evaluation) == number
+
+
+def test_all_values_that_arrive_together_are_synced(monkeypatch, path):
+    """Eight workers answer at once, every hour."""
+    clock = Clock(monkeypatch, sync=1 / 256, evaluation=0.0)
+    calls, synced = [], []
+
+    def fun(x):
+        calls.append(None)
+        clock.now += 3600.0 * (len(calls) % 8 == 1)
+        synced.append(clock.syncs)
+        return sphere(x)
+
+    search(fun, fmnes.Checkpoint(path, every=1e9), maxiter=5)
+    assert np.diff(synced).tolist() == [1] * 39
 
 
 def test_checkpoints_come_every_so_often(monkeypatch, path):

@@ -61,6 +61,39 @@ def alters_its_worker(x, calls, done):
     return ellipsoid(x)
 
 
+def is_trouble(x):
+    """One candidate in some sixty."""
+    return x[0] > 1.2
+
+
+def has_no_value(x):
+    return np.nan if is_trouble(x) else ellipsoid(x)
+
+
+def raises(x):
+    if is_trouble(x):
+        raise ValueError("the mesh is tangled")
+    return ellipsoid(x)
+
+
+def exits(x):
+    if is_trouble(x):
+        sys.exit("the simulator gave up")
+    return ellipsoid(x)
+
+
+def kills_always(x):
+    if is_trouble(x):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return ellipsoid(x)
+
+
+def hangs(x):
+    if is_trouble(x):
+        time.sleep(1000)
+    return ellipsoid(x)
+
+
 def slow(x):
     time.sleep(0.05)
     return ellipsoid(x)
@@ -141,6 +174,13 @@ def once(fun, pool, others, let_in, folder):
     return {"result": hashed(result), "happened": done.exists(), "processes": len(pids)}
 
 
+def troubled(fun, pool, others, let_in, folder, **policies):
+    """Some candidates fail, and count as if they had no value."""
+    with Evaluator(Cluster(pool, 2), on_error="penalize", **policies) as evaluator:
+        result = search(evaluator, fun, maxiter=3)
+    return {"result": hashed(result), "nfailed": result.nfailed, "error": result.first_error}
+
+
 def late(pool, others, let_in, folder):
     """One worker finds its place while the search goes on; it ends when that one has worked."""
     pids, seen = folder / "pids", []
@@ -206,17 +246,20 @@ def is_interrupted(pool, others, let_in, folder):
         print("ready", flush=True)
 
     result = search(Cluster(pool, 2), slow, maxiter=None, callback=ready)
-    return {
-        "status": str(result.status),
-        "nfev": result.nfev,
-        "result": hashed(search(Cluster(pool, 2))),
-    }
+    answer = {"status": str(result.status), "nfev": result.nfev}
+    if result.status == "interrupted":  # of a SIGTERM also the workers may die
+        answer["result"] = hashed(search(Cluster(pool, 2)))
+    return answer
 
 
 SCENARIOS = {
     **{f"bits-{n}": functools.partial(bits, n) for n in (1, 2, 3)},
     "killed": functools.partial(once, kills_its_worker),
     "altered": functools.partial(once, alters_its_worker),
+    "raises": functools.partial(troubled, raises),
+    "exits": functools.partial(troubled, exits),
+    "kills-always": functools.partial(troubled, kills_always),
+    "hangs": functools.partial(troubled, hangs, timeout=3.0),
     "traffic": traffic,
     "late": late,
     "refused": refused,

@@ -90,6 +90,23 @@ def test_a_killed_workers_candidates_are_done_elsewhere(answers):
     assert answer["result"] == serial()
 
 
+@pytest.mark.parametrize(
+    ("scenario", "told"),
+    [
+        ("raises", "ValueError: the mesh is tangled"),
+        ("exits", "SystemExit: the simulator gave up"),
+        ("kills-always", ""),  # each engine has its own words
+        ("hangs", "TimeoutError: no value within 3 seconds"),
+    ],
+)
+def test_candidates_that_fail_harm_nobody_else(answers, scenario, told):
+    answer = get(answers, scenario)
+    expected = program.search(None, program.has_no_value, maxiter=3)
+    assert answer["nfailed"] == expected.nfailed >= 1
+    assert told in answer["error"]
+    assert answer["result"] == program.hashed(expected)
+
+
 def test_an_altered_worker_is_found_and_begins_anew(answers):
     answer = get(answers, "altered")
     assert answer["happened"]
@@ -115,17 +132,19 @@ def test_another_kind_of_kernels_is_refused(answers):
     assert answer["result"] == serial()  # by those that are left, or by others
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     "engine", [pytest.param(e, marks=pytest.mark.xdist_group(f"{e}-signals")) for e in MODULES]
 )
-def test_ctrl_c_ends_the_search_and_spares_the_cluster(engine, tmp_path):
+def test_a_signal_ends_the_search_with_its_result(engine, number, tmp_path):
     with started(engine, tmp_path, "is_interrupted") as process:
         for line in process.stdout:
             if line.strip() == "ready":
                 break
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(process.pid, number)  # as a terminal does, or a batch system
         answers = answers_of(process, limit=120)
     answer = get(answers, "is_interrupted")
-    assert answer["status"] == "interrupted"
+    assert answer["status"] == ("interrupted" if number == signal.SIGINT else "terminated")
     assert answer["nfev"] >= 22
-    assert answer["result"] == serial()
+    if number == signal.SIGINT:  # the workers are deaf to it, and go on
+        assert answer["result"] == serial()

@@ -234,6 +234,19 @@ def test_no_memory_is_taken_for_what_a_file_only_claims(count, saved, tmp_path):
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("popsize", [10**12, -4, 0, "x", None, 8.0])
+def test_no_population_is_taken_that_a_file_only_claims(popsize, saved, tmp_path):
+    path = tmp_path / "claims.npz"
+    with np.load(io.BytesIO(saved)) as file:
+        arrays = {name: file[name] for name in file.files if name != "checksum"}
+    header = json.loads(arrays["header"].tobytes())
+    header["content"]["dict"]["popsize"] = popsize
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(path, **arrays, checksum=_checkpoint._checksum(arrays))
+    with pytest.raises(ValueError, match="popsize: expected 2 to 16777216, got "):
+        fmnes.Optimizer.load(path)
+
+
 def test_compressed_arrays_are_refused(tmp_path):
     """A few bytes of them may stand for more than there is memory."""
     path = tmp_path / "bomb.npz"

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LIMIT = 150  # seconds for everything that one program does
+LIMIT = 240  # seconds for everything that one program does
 NEEDS = {  # engine -> (modules, extra)
     "loky": (("loky",), "workers"),
     "dask": (("distributed",), "dask"),

@@ -5,10 +5,10 @@ import signal
 import time
 
 import numpy as np
-from faults.objectives import TROUBLE, sphere
+from faults.objectives import TROUBLE, killed_once, sphere
 
 
-def hangs_and_says_where(x, log, pids):
+def hangs_and_says_where(x, log, pids, ballast=None):
     with open(log, "a") as file:
         print(int(x[0]), file=file)
     if x[0] == TROUBLE:
@@ -16,6 +16,10 @@ def hangs_and_says_where(x, log, pids):
             print(os.getpid(), file=file)
         time.sleep(1000)
     return sphere(x)
+
+
+def killed_once_with_ballast(x, log, ballast):
+    return killed_once(x, log)
 
 
 def wants_too_much_memory(x):

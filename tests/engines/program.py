@@ -140,7 +140,10 @@ def told(outcome, log=None):
     }
 
 
-def evaluates(fun, *, logs=False, warm=False, **policies):
+BALLAST = np.zeros(2**17)  # more than goes with every chunk
+
+
+def evaluates(fun, *, logs=False, warm=False, args=(), **policies):
     """A scenario that evaluates one population; ``warm``: on workers that are up already."""
 
     def scenario(workers, folder):
@@ -148,17 +151,18 @@ def evaluates(fun, *, logs=False, warm=False, **policies):
         with Evaluator(workers, on_error="penalize", **policies) as evaluator:
             if warm:
                 evaluator.evaluate(objectives.sphere, (), X)
-            return told(evaluator.evaluate(fun, (log,) if logs else (), X), log)
+            return told(evaluator.evaluate(fun, (*((log,) if logs else ()), *args), X), log)
 
     return scenario
 
 
-def ends_a_hang(workers, folder):
+def ends_a_hang(workers, folder, timeout=TIMEOUT, chunksize=1, args=()):
     """Whether the process that hung is gone, and the next population has its values."""
-    log, pids = str(folder / "hangs"), str(folder / "pids")
-    with Evaluator(workers, on_error="penalize", timeout=TIMEOUT, chunksize=1) as evaluator:
+    number = len(list(folder.glob("hangs*")))
+    log, pids = str(folder / f"hangs{number}"), str(folder / f"pids{number}")
+    with Evaluator(workers, on_error="penalize", timeout=timeout, chunksize=chunksize) as evaluator:
         evaluator.evaluate(objectives.sphere, (), X)
-        outcome = evaluator.evaluate(problems.hangs_and_says_where, (log, pids), X)
+        outcome = evaluator.evaluate(problems.hangs_and_says_where, (log, pids, *args), X)
         gone = [wait_until_gone(int(pid)) for pid in Path(pids).read_text().split()]
         after = evaluator.evaluate(objectives.sphere, (), X)
     return told(outcome, log) | {"gone": gone, "after": told(after)["values"]}
@@ -259,7 +263,11 @@ SCENARIOS = {
     "killed-once": evaluates(objectives.killed_once, logs=True, warm=True),
     "killed-always": evaluates(objectives.killed_always, logs=True, retries=1, chunksize=1),
     "killed-always-in-a-chunk": evaluates(objectives.killed_always, logs=True, chunksize=4),
+    "large-killed-once": evaluates(
+        problems.killed_once_with_ballast, logs=True, warm=True, args=(BALLAST,)
+    ),
     "hang": ends_a_hang,
+    "large-hang": functools.partial(ends_a_hang, args=(BALLAST,)),
     "raise": evaluates(objectives.raises),
     "unpicklable": evaluates(objectives.raises_unpicklable),
     "exit": evaluates(objectives.exits),
@@ -272,7 +280,13 @@ SCENARIOS = {
     "resumes": resumes,
     # Where every chunk is a process or a job of its own.
     "raise-in-jobs": evaluates(objectives.raises, chunksize=4),
+    "unpicklable-in-jobs": evaluates(objectives.raises_unpicklable, chunksize=4),
+    "exit-in-jobs": evaluates(objectives.exits, chunksize=4),
+    "memory-in-jobs": evaluates(problems.wants_too_much_memory, chunksize=4),
     "killed-once-in-jobs": evaluates(objectives.killed_once, logs=True, chunksize=4),
+    "killed-always-in-jobs": evaluates(objectives.killed_always, logs=True, chunksize=4),
+    # The time that a job takes to start counts here.
+    "hang-in-jobs": functools.partial(ends_a_hang, timeout=15.0, chunksize=4),
     "optimize-in-jobs": optimizes(problems.sphere_with_failures, 6, chunksize=8),
 }
 

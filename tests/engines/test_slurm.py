@@ -132,8 +132,11 @@ def wait_until_idle(sinfo, environment):
 @pytest.mark.parametrize(
     ("engine", "scenarios"),
     [
-        ("slurm-submitit", ["raise-in-jobs", "optimize-in-jobs"]),
-        ("slurm-dask", ["killed-once", "raise", "optimize"]),
+        ("slurm-submitit", ["raise-in-jobs", "killed-always-in-jobs", "optimize-in-jobs"]),
+        (
+            "slurm-dask",
+            ["killed-once", "hang", "raise", "unpicklable", "exit", "memory", "optimize"],
+        ),
     ],
 )
 def test_on_slurm(engine, scenarios, slurm, tmp_path):

@@ -146,12 +146,33 @@ def interrupts(x):
     raise KeyboardInterrupt
 
 
+def raises_an_interrupt(x):
+    if x[0] == TROUBLE:
+        raise KeyboardInterrupt("the simulator's own")
+    return sphere(x)
+
+
+class FailsLate:
+    """As numbers of a device do whose computation fails only when it is asked for the result."""
+
+    def __float__(self):
+        raise RuntimeError("the device ran out of memory")
+
+
+def fails_late(x):
+    return FailsLate() if x[0] == TROUBLE else sphere(x)
+
+
 def returns_none(x):
     return None if x[0] == TROUBLE else sphere(x)
 
 
 def returns_own_pid(x):
     return os.getpid()
+
+
+def is_set(x, name):
+    return float(name in os.environ)
 
 
 def environment(x, name):

@@ -104,6 +104,23 @@ def test_what_the_objective_raises_is_told_and_harms_nobody(pool):
 
 
 @pytest.mark.parametrize("pool", PROCESSES)
+def test_an_interrupt_that_the_objective_raises_is_a_failure_like_others(pool):
+    with Evaluator(pool, on_error="penalize") as evaluator:
+        outcome = evaluator.evaluate(objectives.raises_an_interrupt, (), X)
+    assert_only_trouble_failed(outcome)
+    assert "KeyboardInterrupt: the simulator's own" in outcome.first_error
+
+
+@pytest.mark.parametrize("pool", [None, *PROCESSES])
+def test_a_value_that_cannot_be_fetched_is_a_failure_with_its_traceback(pool):
+    with Evaluator(pool, on_error="penalize") as evaluator:
+        outcome = evaluator.evaluate(objectives.fails_late, (), X)
+    assert_only_trouble_failed(outcome)
+    assert "RuntimeError: the device ran out of memory" in outcome.first_error
+    assert "in __float__" in outcome.first_error
+
+
+@pytest.mark.parametrize("pool", PROCESSES)
 def test_what_the_objective_raises_ends_the_evaluation_by_default(pool):
     with Evaluator(pool, retries=1) as evaluator, pytest.raises(EvaluationError) as caught:
         evaluator.evaluate(objectives.raises_unpicklable, (), X)

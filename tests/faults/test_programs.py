@@ -134,6 +134,19 @@ def test_workers_keep_blas_to_one_thread_unless_told_otherwise(program):
     assert out.split("\n")[:3] == ["[1.]", "[3.]", "False"]
 
 
+def test_the_limit_that_openmp_knows_is_for_all(program):
+    """BLAS libraries follow it unless their own is set."""
+    process = program("""
+        if __name__ == "__main__":
+            os.environ["OMP_NUM_THREADS"] = "4"
+            with Evaluator(1) as evaluator:
+                name = "OPENBLAS_NUM_THREADS"
+                print(evaluator.evaluate(objectives.is_set, (name,), x[:1]).values)
+    """)
+    out, err = process.communicate()
+    assert (process.returncode, err, out) == (0, "", "[0.]\n")
+
+
 def test_pools_are_imported_only_when_asked_for(program):
     process = program("""
         import sys

@@ -15,7 +15,7 @@ from fmnes import kernels
 from fmnes._optimizer import Optimizer
 from fmnes._population import Population
 from fmnes.evaluate._cargo import ignore_interrupts
-from fmnes.evaluate._guard import Answer, Task, attempt, evaluate_chunk
+from fmnes.evaluate._guard import ELSEWHERE, Answer, Task, attempt, evaluate_chunk
 from fmnes.evaluate._outcome import Failure
 
 
@@ -76,4 +76,4 @@ class Replica:
         def row(k: int) -> Any:
             return population.row(candidates[k])
 
-        return evaluate_chunk(task, candidates, row, seconds)
+        return evaluate_chunk(task, candidates, row, seconds, ELSEWHERE)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmnes._population import Population
-from fmnes.evaluate._guard import Answer, Task, attempt, evaluate_chunk
+from fmnes.evaluate._guard import ELSEWHERE, Answer, Task, attempt, evaluate_chunk
 from fmnes.evaluate._outcome import EvaluationError, Failure
 
 try:
@@ -152,7 +152,7 @@ def work(
         with _lock:
             return built[0].row(candidates[k])
 
-    return evaluate_chunk(task, candidates, row, seconds)
+    return evaluate_chunk(task, candidates, row, seconds, ELSEWHERE)
 
 
 def ignore_interrupts() -> None:

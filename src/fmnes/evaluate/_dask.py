@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+import dask
 from distributed import WorkerPlugin
 
 from fmnes.evaluate._cargo import ignore_interrupts
@@ -65,14 +66,13 @@ class Dask(Elastic):
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """A Future of `concurrent.futures`."""
         key = f"fmnes-{self._name}-{next(self._numbers)}"
-        handle: Future[Any] = self._executor.submit(function, *args, key=key)
+        # Large data travel with the first chunks. (Scattered, they are lost with the worker that
+        # has them, and whatever needs them waits for ever.)
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2**62}):
+            handle: Future[Any] = self._executor.submit(function, *args, key=key)
         self._keys[handle] = key
         handle.add_done_callback(lambda done: self._keys.pop(done, None))
         return handle
-
-    def share(self, data: bytes) -> Any:
-        """To one worker; the others get it from there."""
-        return self._client.scatter(data, hash=False)
 
     def failure(self, error: Exception) -> Failure:
         """Dask reports a killed worker after so many attempts of its own as it is set to make."""

@@ -110,8 +110,12 @@ class Jobs(Engine):
 
     def stop(self, handle: Any) -> bool:
         """``scancel`` and the like."""
-        handle.cancel()
+        self.drop(handle)
         return True
+
+    def drop(self, handle: Any) -> None:
+        """A batch system that cannot be reached now is no reason to lose a search."""
+        handle.cancel(check=False)
 
 
 class Elastic(Engine):

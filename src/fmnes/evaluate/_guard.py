@@ -27,8 +27,18 @@ class Answer(NamedTuple):
     refused: tuple[str, Failure] | None = None  # what the worker cannot load, and why
 
 
+# What an objective may raise. Here, Ctrl-C is for us; where another process ignores the signal, a
+# KeyboardInterrupt is the objective's own, like anything else.
+HERE: tuple[type[BaseException], ...] = (Exception, SystemExit)
+ELSEWHERE: tuple[type[BaseException], ...] = (BaseException,)
+
+
 def evaluate_chunk(
-    task: Task, candidates: Sequence[int], row: Callable[[int], Any], seconds: float
+    task: Task,
+    candidates: Sequence[int],
+    row: Callable[[int], Any],
+    seconds: float,
+    caught: tuple[type[BaseException], ...] = HERE,
 ) -> Answer:
     """Evaluate candidates until they are done, or until ``seconds`` are over; one at least.
 
@@ -39,14 +49,16 @@ def evaluate_chunk(
     results: list[float | Failure] = []
     for k, candidate in enumerate(candidates):
         x = attempt(row, k)
-        results.append(x if isinstance(x, Failure) else guarded(task, candidate, x))
+        results.append(x if isinstance(x, Failure) else guarded(task, candidate, x, caught))
         elapsed = time.perf_counter() - begun
         if elapsed >= seconds:
             break
     return Answer(results, elapsed)
 
 
-def guarded(task: Task, candidate: int, x: Any) -> float | Failure:
+def guarded(
+    task: Task, candidate: int, x: Any, caught: tuple[type[BaseException], ...] = HERE
+) -> float | Failure:
     """The value of one candidate, or why there is none: plain data either way.
 
     An exception that can be pickled but not unpickled (any class whose ``__init__`` takes two
@@ -54,9 +66,15 @@ def guarded(task: Task, candidate: int, x: Any) -> float | Failure:
     """
     if isinstance(x, np.ndarray):
         x.flags.writeable = False  # a row that came through a pickle has lost that
-    raw = attempt(task.fun, x, *task.args)
+    raw = attempt(task.fun, x, *task.args, caught=caught)
     if isinstance(raw, Failure):
         return raw
+    # Also a conversion may raise anything: what a device computes may fail as late as that.
+    value: float | Failure = attempt(_converted, raw, candidate, caught=caught)
+    return value
+
+
+def _converted(raw: Any, candidate: int) -> float | Failure:
     try:
         return to_value(raw, candidate)
     except TypeError as error:
@@ -68,11 +86,13 @@ def guarded_pair(task: Task, pair: tuple[int, Any]) -> float | Failure:
     return guarded(task, *pair)
 
 
-def attempt(call: Callable[..., Any], *arguments: Any) -> Any:
+def attempt(
+    call: Callable[..., Any], *arguments: Any, caught: tuple[type[BaseException], ...] = HERE
+) -> Any:
     """What a call of code that is not ours returns, or the Failure that it ended in."""
     try:
         return call(*arguments)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it was, a policy decides
+    except caught as error:  # whatever it was, a policy decides
         if error.__traceback__ is not None:
             error.__traceback__ = error.__traceback__.tb_next  # begin with their code, not ours
         return failure_of(error)

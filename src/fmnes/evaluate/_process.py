@@ -158,7 +158,8 @@ def _one_thread_each() -> Iterator[None]:
     It has to be in the environment before the process starts: libraries read it when they are
     loaded, which is before any code of ours runs there.
     """
-    added = [name for name in _THREAD_LIMITS if name not in os.environ]
+    asked = "OMP_NUM_THREADS" in os.environ  # what all of them follow, unless told otherwise
+    added = [] if asked else [name for name in _THREAD_LIMITS if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
     try:
         yield
