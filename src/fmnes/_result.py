@@ -126,7 +126,7 @@ class Result:
     sigma : float
         The step size at the end.
     history : History
-        One row per generation of the last run; see `History`.
+        One row per generation, over all runs; see `History`.
     restarts : tuple of Run
         The runs of the restart schedule, in order; one run where there were no restarts.
     nfailed : int
