@@ -1,16 +1,20 @@
 """FmnesSampler in real studies: its candidates, its claims, and many who sample at once."""
 
+import importlib.util
 import json
 import logging
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmark_modules import BENCHMARKS, load
 
 import fmnes
 
@@ -580,7 +584,8 @@ def test_a_trial_that_is_not_seen_yet_is_waited_for(monkeypatch):
     monkeypatch.setattr(storage, "get_all_trials", lagging)
     two.optimize(objective, n_trials=1)
     assert len(calls) > 3
-    assert claim(two.trials[-1]) == {"generation": one.trials[-3].number, "row": 2}
+    assert claim(two.trials[-1])["generation"] == one.trials[-3].number
+    assert claim(two.trials[-1])["row"] in range(2, POPSIZE)
     check_course(one)
 
 
@@ -670,6 +675,41 @@ def test_a_space_that_changes_is_searched_anew():
     starts = [t.number for t in study.trials if claim(t) and "seed" in claim(t)]
     assert starts == [1, 31]  # y was never common to all
     assert min(t.value for t in study.trials[30:]) < 1e-6
+
+
+# --- OptunaHub ------------------------------------------------------------------------------------
+
+
+def test_the_package_for_optunahub():
+    """What its registry wants of a package, and that it is our sampler that one gets."""
+    folder = Path(__file__).parents[2] / "optunahub" / "package" / "samplers" / "fmnes"
+    names = {path.name for path in folder.iterdir() if path.is_file()}
+    assert names == {"LICENSE", "README.md", "__init__.py", "example.py", "requirements.txt"}
+    spec = importlib.util.spec_from_file_location("of_the_hub", folder / "__init__.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.FmnesSampler is FmnesSampler
+    _, header, page = (folder / "README.md").read_text().split("---\n", 2)
+    fields = dict(line.split(": ", 1) for line in header.splitlines())
+    assert list(fields) == ["author", "title", "description", "tags", "optuna_versions", "license"]
+    assert fields["tags"].startswith("[sampler, ")
+    assert re.findall("^## (.+)$", page, re.MULTILINE) == [
+        "Abstract",
+        "Class or Function Names",
+        "Installation",
+        "Example",
+        "Others",
+    ]
+
+
+# --- The page -------------------------------------------------------------------------------------
+
+
+def test_the_table_is_that_of_the_stored_run():
+    rows = json.loads((BENCHMARKS / "results" / "optuna.json").read_text())["rows"]
+    assert load("optuna_sampler").table(rows) in (BENCHMARKS.parent / "docs/optuna.md").read_text()
+    ours = [r["ms"] for r in rows if (r["sampler"], r["dim"]) == ("FmnesSampler", 1000)]
+    assert max(ours) < 1.0
 
 
 # --- Errors ---------------------------------------------------------------------------------------

@@ -41,7 +41,8 @@ class FmnesSampler(BaseSampler):
         "cr-fm-nes" (the default), another name of `fmnes.METHODS`, or settings such as
         ``fmnes.CRFMNES(variant="paper")``.
     x0 : dict, optional
-        Where to start, by parameter name; the middle of the range for those not given.
+        Where to start, by parameter name, as in ``study.best_params``; the middle of the range
+        for those not given. Names that are not searched do not matter.
     sigma0 : float
         Initial standard deviation in parts of a range.
     popsize : int, optional
@@ -99,9 +100,10 @@ class FmnesSampler(BaseSampler):
         if x0 is not None and not isinstance(x0, Mapping):
             raise TypeError(f"x0: expected a dict of parameter names and values, got {x0!r}")
         self._x0 = dict(x0 or {})
-        if sigma0 is None or checks.number("sigma0", sigma0, positive=True) is None:
+        deviation = checks.number("sigma0", sigma0, positive=True)
+        if deviation is None:
             raise TypeError("sigma0: expected a number > 0, got None")
-        self._sigma0 = float(sigma0)
+        self._sigma0 = deviation
         self._popsize = None if popsize is None else checks.integer("popsize", popsize, least=2)
         self._seed = None if seed is None else checks.integer("seed", seed, least=0)
         self._n_startup_trials = checks.integer("n_startup_trials", n_startup_trials, least=0)

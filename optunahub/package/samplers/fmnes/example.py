@@ -7,6 +7,7 @@ DIM = 50
 
 
 def objective(trial: optuna.Trial) -> float:
+    """An ellipsoid with its minimum at 1."""
     x = [trial.suggest_float(f"x{i:02d}", -5, 5) for i in range(DIM)]
     return sum(1000 ** (i / (DIM - 1)) * (value - 1) ** 2 for i, value in enumerate(x))
 
