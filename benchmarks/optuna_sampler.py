@@ -104,7 +104,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     ]
     for name in dict.fromkeys(row["sampler"] for row in rows):
         cells = [
-            f"{r['ms']:.2f} of {r['ms_whole_trial']:.3g}" for r in rows if r["sampler"] == name
+            f"{r['ms']:.2f} of {r['ms_whole_trial']:.2f}" for r in rows if r["sampler"] == name
         ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

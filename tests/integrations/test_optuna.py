@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -471,6 +472,27 @@ def test_threads():
     assert check_course(study) > 10
 
 
+def test_samplers_that_know_nothing_of_each_other():
+    """As in processes, but in threads that are interrupted all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        storage = optuna.storages.InMemoryStorage()
+        study = optuna.create_study(storage=storage, study_name="s")
+
+        def work(seed):
+            mine = optuna.load_study(storage=storage, study_name="s", sampler=sampler(seed))
+            mine.optimize(objective, n_trials=40)
+
+        with ThreadPoolExecutor(5) as pool:
+            list(pool.map(work, range(5)))
+    finally:
+        sys.setswitchinterval(before)
+    check_nothing_twice(study)
+    head, _ = next(generations(study.trials))
+    assert check_course(study, head["seed"]) > 10
+
+
 WORKER = """
 import sys
 import optuna
@@ -495,9 +517,8 @@ def test_processes(url, request):
     assert [worker.returncode for worker in workers] == [0, 0], errors
     assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 50
     check_nothing_twice(study)
-    seed = min((claim(t) for t in study.trials), key=lambda c: c["generation"])["seed"]
-    assert seed in (1, 2)
-    assert check_course(study, seed) >= 4
+    head, _ = next(generations(study.trials))
+    assert check_course(study, head["seed"]) >= 4
 
 
 class Storage(optuna.storages.InMemoryStorage):
@@ -624,20 +645,14 @@ def test_spare_candidates_are_of_the_same_distribution():
 
 
 def test_a_trial_that_is_tried_again_counts():
-    """As Optuna's callback for stale trials enqueues it: with all that the failed one had."""
+    """As Optuna has it for trials whose process died: with all that the failed one had."""
     study = optuna.create_study(sampler=sampler())
     study.optimize(objective, n_trials=3)
     lost = study.ask(SPACE)
     study.tell(lost, state=TrialState.FAIL)
     failed = study.trials[lost.number]
-    study.add_trial(
-        optuna.create_trial(
-            state=TrialState.WAITING,
-            params=failed.params,
-            distributions=failed.distributions,
-            system_attrs={**failed.system_attrs, "fixed_params": failed.params},
-        )
-    )
+    with pytest.warns(optuna.exceptions.ExperimentalWarning):
+        optuna.storages.RetryHeartbeatStaleTrialCallback()(study, failed)
     study.optimize(objective, n_trials=20)
     again = study.trials[lost.number + 1]
     assert (again.params, claim(again)) == (failed.params, claim(failed))
