@@ -18,7 +18,7 @@ default_role = "py:obj"  # `Evaluator` in a docstring is a link
 autodoc_mock_imports = ["gymnasium", "torch"]  # the integrations are read, not run
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 2  # links to the headings of the same page
-exclude_patterns = ["_build", "paper/claims.md"]  # the latter is part of paper.md
+exclude_patterns = ["_build", "paper/*.md"]  # the latter are parts of paper.md
 
 
 def _keep_bars(app, what, name, obj, options, lines):

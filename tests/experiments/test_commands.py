@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from fmnes._cli import main
+from fmnes.cli import main
 from fmnes.experiments import protocol
 from fmnes.experiments.figures import FIGURES
 from fmnes.experiments.results import read
@@ -67,8 +67,11 @@ def test_report_is_one_page_that_needs_nothing_else(quick, capsys):
         for ending in ("png", "svg"):
             assert (quick.parent / f"{name}.{ending}").stat().st_size > 2000
     # What was run, and what not: two of the ten trials at one of the five sizes, three solvers.
-    assert "<tr><td>fm-nes<td>80<td class=number>6\n<td class=number>1050" in text
-    assert "not run" in text
+    assert "<tr><td>fm-nes<td>80<td class=number>6<td class=number>1050" in text
+    assert "<tr><td>time<td>10 to 100<td class=number>18<td class=number>900" in text
+    assert "<li>d = 600: high-dimensional not run.</li>" in text
+    assert "fm-nes in part (6 of 1050 trials: sphere 2 of 10 at λ = 18, none at λ = 36" in text
+    assert "Trials of each: 2 (d = 80)." in text
 
 
 def test_the_same_rows_give_the_same_page(quick, tmp_path):
@@ -121,11 +124,33 @@ def test_a_method_of_ones_own_beside_the_others(tmp_path, monkeypatch):
     assert "no success in 2" in page
 
 
+def test_rows_of_a_method_of_ones_own_are_verified(tmp_path, monkeypatch):
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    words = ["fm-nes", "--functions", "sphere", "--methods", "cr-fm-nes"]
+    paper("run", *words, "--beside", "own:RandomWalk", "--results", "results.csv")
+    done = paper("verify", "--results", "results.csv")
+    assert done.stdout == "6 of 6 rows came out the same\n", done.stderr
+
+
+def test_the_trial_is_named_in_which_a_method_of_ones_own_raises(tmp_path, monkeypatch):
+    (tmp_path / "own.py").write_text(OWN.replace("self._left -= 1", "self._left /= 0"))
+    monkeypatch.chdir(tmp_path)
+    words = ["fm-nes", "--functions", "sphere", "--methods", "cr-fm-nes"]
+    done = paper("run", *words, "--beside", "own:RandomWalk", "--results", "results.csv")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert re.fullmatch(
+        r"fmnes paper: Trial\(.*method='own:RandomWalk'.*\): ZeroDivisionError: .*\n", done.stderr
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["run", "--beside", "snez"], "--beside: expected one of cr-fm-nes, fm-nes"),
         (["run", "--beside", "none:of"], "--beside: 'none:of' cannot be imported"),
+        (["run", "--beside", "os:sep"], "--beside: expected a function os:sep, got '/'"),
         (["run", "fmnes"], "EXPERIMENT: expected one of ablation, constants"),
         (["run", "fm-nes", "--functions", "spheer"], "--functions: expected one of ellipsoid"),
         (["run", "fm-nes", "--dims", "81"], "--dims: expected one of 80; got 81"),

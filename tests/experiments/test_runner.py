@@ -11,6 +11,7 @@ import pytest
 from fmnes.experiments import protocol, runner
 from fmnes.experiments.protocol import Trial
 from fmnes.experiments.results import read
+from fmnes.experiments.statistics import Table
 
 TRIALS = [
     Trial("evaluations", function, 20, 12, *solver, number)
@@ -52,7 +53,7 @@ def test_killed_at_any_moment_and_resumed_the_rows_are_the_same(uninterrupted, t
     path, script = tmp_path / "results.csv", tmp_path / "script.py"
     script.write_text(SCRIPT.format(fields=[tuple(trial) for trial in TRIALS]))
     kept: dict[Trial, object] = {}
-    kills = 0
+    kills, lines = 0, b""
     for rows_before_the_kill in (1, 4, 9, 13):
         process = subprocess.Popen([sys.executable, script, path], start_new_session=True)
         while process.poll() is None and len(read(path)) < rows_before_the_kill:
@@ -63,9 +64,16 @@ def test_killed_at_any_moment_and_resumed_the_rows_are_the_same(uninterrupted, t
         now = outcomes(path)
         assert kept.items() <= now.items()  # nothing is lost, and nothing is run again
         kept = now
+        assert path.read_bytes().startswith(lines)
+        lines = path.read_bytes()
+        lines = lines[: lines.rfind(b"\n") + 1]
     assert kills >= 3
     subprocess.run([sys.executable, script, path], check=True, timeout=600)
+    assert path.read_bytes().startswith(lines)  # to the byte, seconds and versions too
     assert outcomes(path) == outcomes(uninterrupted)
+    cells, expected = (Table(read(p).values()).cells for p in (path, uninterrupted))
+    assert cells == expected  # what the tables of the report are made of
+    assert len(cells) == len(TRIALS) / 3
 
 
 def _wait_until_gone(group, seconds=60):
@@ -99,6 +107,14 @@ def test_verify_finds_what_was_altered(uninterrupted, tmp_path):
     assert check.rows == len(TRIALS)
     (difference,) = check.differences
     assert difference.kept.evaluations == difference.again.evaluations + 12
+
+
+def test_without_a_terminal_there_are_lines_of_progress(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(runner, "EVERY", 0.0)
+    runner.run(TRIALS[:2], tmp_path / "results.csv", workers=1)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("1 of 2 trials, about ")
+    assert last == "2 of 2 trials, about 0 minutes left"
 
 
 def test_trials_that_measure_time_are_not_verified(tmp_path):

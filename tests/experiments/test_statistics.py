@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 from fmnes.experiments import protocol
 from fmnes.experiments.protocol import Trial
 from fmnes.experiments.results import Row
-from fmnes.experiments.statistics import Table, cell_of, compare, typical
+from fmnes.experiments.statistics import Ratio, Table, cell_of, compare, typical
 
 
 def rows(evaluations, successes=None, solver=protocol.SAFE, function="sphere", popsize=18):
@@ -69,9 +70,63 @@ def test_ratios_by_population_size():
         + rows([50], popsize=54)
     )  # fmt: skip
     ratios = table.ratios("sphere", 80, protocol.FM_NES, protocol.SAFE)
-    assert ratios == {18: 3.0, 36: math.inf}
+    assert {popsize: ratio.value for popsize, ratio in ratios.items()} == {18: 3.0, 36: math.inf}
+    assert [ratio.shares for ratio in ratios.values()] == ["2/2 and 2/2", "0/1 and 1/1"]
     assert table.ratios("sphere", 200, protocol.FM_NES, protocol.SAFE) == {}
 
 
+def ratio_of(over, under, *successes):
+    table = Table(rows(over, *successes[:1], solver=protocol.FM_NES) + rows(under, *successes[1:]))
+    (ratio,) = table.ratios("sphere", 80, protocol.FM_NES, protocol.SAFE).values()
+    return ratio
+
+
+def test_interval_of_a_ratio_is_that_of_all_resamples_of_both_sides():
+    over, under = [100, 140, 150], [50, 60, 90]
+    means = [[np.mean(s) for s in itertools.product(side, repeat=3)] for side in (over, under)]
+    low, high = np.percentile(np.divide.outer(*means), [2.5, 97.5])
+    ratio = ratio_of(over, under)
+    assert ratio.value == pytest.approx(130 / (200 / 3))
+    assert ratio.interval == pytest.approx((low, high), abs=0.1)  # 2000 resamples of 729
+
+
+def test_one_trial_has_no_interval():
+    assert np.isnan(ratio_of([100], [50, 60]).interval).all()
+    assert str(ratio_of([100], [50])) == "2.00 [one trial]"
+
+
+def test_where_both_may_fail_the_ratio_may_be_anything():
+    ratio = ratio_of([9, 9, 9], [50, 9, 9], [0, 0, 0], [1, 0, 0])
+    assert ratio.value == math.inf
+    assert ratio.interval == (0, math.inf)  # in 8 of 27 resamples neither succeeds
+    ratio = ratio_of([9, 9, 9], [50, 60, 70], [0, 0, 0])
+    assert ratio.interval == (math.inf, math.inf)
+
+
+def test_where_neither_succeeded_there_is_no_ratio():
+    ratio = ratio_of([9, 9], [9, 9], [0, 0], [0, 0])
+    assert math.isnan(ratio.value)
+    assert str(ratio) == "neither"
+
+
+def known(*values):
+    return [Ratio(value, np.full(3, value)) for value in values]
+
+
 def test_typical_is_the_geometric_mean():
-    assert typical([1.0, 4.0]) == pytest.approx(2)
+    assert typical(known(1.0, 4.0)).value == pytest.approx(2)
+    assert typical(known(1.0, 4.0)).interval == pytest.approx((2, 2))
+
+
+def test_typical_where_one_side_never_succeeds():
+    assert typical(known(0.0, 4.0)).value == 0
+    assert typical(known(math.inf, 4.0)).value == math.inf
+    assert math.isnan(typical(known(math.inf, 0.0)).value)
+
+
+def test_success_rates_are_compared_by_fishers_exact_test():
+    comparison = compare(rows([10] * 10), rows([10] * 10, [1] * 2 + [0] * 8))
+    # Of 12 successes in 20 trials, all ten of the first: as unlikely as that, on either side.
+    chances = hypergeom(20, 12, 10).pmf(np.arange(11))
+    assert comparison.p_success == pytest.approx(chances[chances <= chances[10] * 1.0001].sum())
+    assert compare(rows([10] * 3), rows([10] * 3)).p_success == 1

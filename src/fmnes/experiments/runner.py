@@ -18,7 +18,6 @@ from fmnes.experiments.protocol import Trial, expected_seconds
 from fmnes.experiments.results import Appender, Row, read
 from fmnes.experiments.solvers import PACKAGES, solve
 
-
 EVERY = 60.0  # seconds between lines of progress
 
 
@@ -78,16 +77,19 @@ def _rows(trials: list[Trial], workers: int) -> Iterator[Row]:
             ended, pending = wait(pending, return_when=FIRST_COMPLETED)
             for future in ended:
                 error = future.exception()
-                if isinstance(error, BrokenExecutor):
-                    raise RuntimeError(
-                        "a process that ran a trial was killed; what had ended is in the file, "
-                        "run again to go on"
-                    ) from error
-                if error is not None:  # of a user's solver, most likely
-                    raise RuntimeError(
-                        f"{trial_of[future]}: {type(error).__name__}: {error}"
-                    ) from error
+                if error is not None:
+                    raise _failure(trial_of[future], error) from error
                 yield future.result()
+
+
+def _failure(trial: Trial, error: BaseException) -> RuntimeError:
+    """What to say of a trial that did not end; of a user's solver, most likely."""
+    if isinstance(error, BrokenExecutor):
+        return RuntimeError(
+            "a process that ran a trial was killed; what had ended is in the file, run again to "
+            "go on"
+        )
+    return RuntimeError(f"{trial}: {type(error).__name__}: {error}")
 
 
 class Difference(NamedTuple):
