@@ -51,11 +51,11 @@ def run_fmnes(module: Any, seed: int, budget: int) -> list[Any]:
 
 def run_pycma(module: Any, seed: int, budget: int) -> list[Any]:
     f, sigma0 = start(module)
-    options = {"CMA_stds": sigma0, "maxfevals": budget, "seed": seed, "verbose": -9}
+    options = {"CMA_stds": sigma0, "seed": seed, "verbose": -9}
     options |= {"tolflatfitness": np.inf, "tolstagnation": np.inf, "tolfun": 0, "tolfunhist": 0}
     es = cma.CMAEvolutionStrategy(f.x0, 1.0, GaussVDSampler.extend_cma_options(options))
     curve = []
-    while not es.stop():
+    while es.countevals + es.popsize <= budget and not es.stop():
         es.tell(candidates := es.ask(), f(np.array(candidates)))
         curve.append((es.countevals, es.best.f))
     f.load(es.best.x)

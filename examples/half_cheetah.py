@@ -46,11 +46,11 @@ def run_fmnes(objective: PolicyObjective, seed: int, options: Any, path: Path) -
 
 
 def run_pycma(objective: PolicyObjective, seed: int, options: Any, path: Path) -> dict[str, Any]:
-    settings = {"seed": seed, "maxfevals": options.budget, "verbose": -9, "tolstagnation": np.inf}
+    settings = {"seed": seed, "verbose": -9, "tolstagnation": np.inf}
     es = cma.CMAEvolutionStrategy(objective.x0, SIGMA0, GaussVDSampler.extend_cma_options(settings))
     curve: list[list[float]] = [[], []]
     with fmnes.Evaluator(options.workers) as evaluator:
-        while not es.stop():
+        while es.countevals + es.popsize <= options.budget and not es.stop():
             candidates = es.ask()
             es.tell(candidates, evaluator.evaluate(objective, (), np.array(candidates)).values)
             curve[0].append(es.countevals)

@@ -131,6 +131,14 @@ def test_normalised_observations():
         assert objective(row) == pytest.approx(plain(moved), rel=1e-9)
 
 
+def test_statistics_can_be_handed_on():
+    found = PolicyObjective(pendulum, seed=1, normalize=2)
+    given = PolicyObjective(pendulum, seed=1, normalize=(found.mean, found.std))
+    x = candidates(found)
+    np.testing.assert_array_equal(given(x), found(x))
+    assert (PolicyObjective(pendulum, seed=1)(x) != found(x)).all()
+
+
 def test_other_episodes():
     objective = PolicyObjective(pendulum, seed=1, episodes=2)
     x = candidates(objective)[0]
@@ -255,6 +263,11 @@ class Pictures(Walk):
             lambda: PolicyObjective("CartPole-v1", normalize=1.5),
             ValueError,
             "normalize: expected an integer >= 0, got 1.5",
+        ),
+        (
+            lambda: PolicyObjective("CartPole-v1", normalize=(np.zeros(4), np.zeros(4))),
+            ValueError,
+            r"normalize: expected a mean and a std > 0 of shape \(4,\), got",
         ),
         (
             lambda: PolicyObjective(pendulum, vectorization_mode="vector_entry_point"),
