@@ -352,4 +352,4 @@ def test_help_is_there(command, capsys):
 
 def test_without_a_command_there_is_help(capsys):
     assert main([]) == 2
-    assert "fmnes resume DIR" in capsys.readouterr().out
+    assert "fmnes resume DIR" in capsys.readouterr().err

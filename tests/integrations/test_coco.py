@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmnes._cli import main
+from fmnes.cli import main
 from fmnes.integrations import _coco_data as data
 from fmnes.integrations import _coco_problems as problems
 from fmnes.integrations import coco
@@ -265,7 +265,7 @@ def test_wrong_arguments_are_named(own_solvers, tmp_path, words, message):
 def test_words_that_are_no_numbers(capsys):
     with pytest.raises(SystemExit):
         main(["coco", "run", "cr-fm-nes", "--dims", "2O"])
-    assert "argument --dims: expected 3 or 1-5, got '2O'" in capsys.readouterr().err
+    assert capsys.readouterr().err == "fmnes coco run: --dims: expected 3 or 1-5, got '2O'\n"
 
 
 def test_sources_that_are_none(tmp_path):

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import fmnes
-from fmnes import _cli, kernels
+from fmnes import kernels
+from fmnes.cli import _doctor, main
 from fmnes.kernels import _native
 
 VARIABLES = ("FMNES_KERNELS", "FMNES_LEVEL", "FMNES_NUM_THREADS", "OMP_NUM_THREADS")
@@ -158,7 +159,7 @@ def test_doctor(forced):
     done = python("-m", "fmnes", "doctor", FMNES_KERNELS=forced)
     assert (done.returncode, done.stderr) == (0, "")
     config = python("-c", "import fmnes; fmnes.show_config()", FMNES_KERNELS=forced).stdout
-    assert done.stdout.startswith(config + "\n")
+    assert done.stdout.startswith(config + "matplotlib ")
     checks = done.stdout.removeprefix(config).split("\n")
     searches = [line for line in checks if ": ok, " in line]
     assert len(searches) == (len(_native.levels_here()) if forced == "native" else 1)
@@ -174,8 +175,8 @@ def test_doctor_fails_where_a_search_fails_or_levels_differ(monkeypatch, success
         for success, x in zip(successes, values, strict=True)
     ]
     monkeypatch.setattr(_native, "levels_here", lambda: [_native.level()] * 2)
-    monkeypatch.setattr(_cli, "_search", lambda name: results.pop(0))
-    assert _cli.main(["doctor"]) == status
+    monkeypatch.setattr(_doctor, "_search", lambda name: results.pop(0))
+    assert main(["doctor"]) == status
 
 
 def test_the_command_line_lists_its_commands():

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     coco.add_command(commands)
 
     if not (sys.argv[1:] if arguments is None else arguments):
-        parser.print_help()
+        parser.print_help(sys.stderr)
         return 2
     options = parser.parse_args(arguments)
     name = f"fmnes {options.name}" if "name" in options else "fmnes"
