@@ -1,16 +1,11 @@
-"""FmnesSampler in real studies: its candidates, its claims, and many who sample at once."""
+"""FmnesSampler in real studies: its candidates, what it is told, what it leaves to others."""
 
 import importlib.util
 import json
 import logging
-import os
-import pickle
 import re
-import subprocess
 import sys
-import tempfile
 import types
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -20,97 +15,31 @@ from benchmark_modules import BENCHMARKS, load
 import fmnes
 
 optuna = pytest.importorskip("optuna", reason="needs the extra optuna")
-from optuna.distributions import (  # noqa: E402  # only where it is installed
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import CategoricalDistribution, FloatDistribution  # noqa: E402
 from optuna.testing.pytest_samplers import (  # noqa: E402
     BasicSamplerTestCase,
     RelativeSamplerTestCase,
     SingleOnlySamplerTestCase,
 )
 from optuna.trial import TrialState  # noqa: E402
+from optuna_studies import (  # noqa: E402  # once it is there
+    DIM,
+    NAMES,
+    POPSIZE,
+    SPACE,
+    bowl,
+    check_course,
+    claim,
+    generations,
+    objective,
+    point,
+    rows,
+    sampler,
+    suggest,
+)
 
 from fmnes.integrations._optuna_ledger import ranks  # noqa: E402
-from fmnes.integrations._optuna_space import Cube, Intersection  # noqa: E402
 from fmnes.integrations.optuna import FmnesSampler  # noqa: E402
-
-DIM = 5
-NAMES = [f"x{i}" for i in range(DIM)]
-SPACE = {name: FloatDistribution(0.0, 1.0) for name in NAMES}
-POPSIZE = 8  # CR-FM-NES at d = 5
-
-
-@pytest.fixture(autouse=True)
-def _quiet():
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-
-def suggest(trial):
-    return np.array([trial.suggest_float(name, 0.0, 1.0) for name in NAMES])
-
-
-def bowl(x):
-    return float(np.sum((1 + np.arange(len(x))) * (x - 0.3) ** 2))
-
-
-def objective(trial):
-    return bowl(suggest(trial))
-
-
-def sampler(seed=1, **settings):
-    """From the first trial on, so that a study holds nothing but candidates."""
-    return FmnesSampler(seed=seed, n_startup_trials=0, search_space=SPACE, **settings)
-
-
-def point(trial):
-    return np.array([trial.params[name] for name in NAMES])
-
-
-def claim(trial):
-    return trial.system_attrs.get("fmnes")
-
-
-def generations(trials):
-    """(claim of the opener, trials of the generation) in order, as the claims chain them."""
-    openers = [t for t in trials if claim(t) and claim(t)["generation"] == t.number]
-    after = next(claim(t)["after"] for t in openers if isinstance(claim(t)["after"], str))
-    while found := [t for t in openers if claim(t)["after"] == after]:
-        of_it = {
-            t.number: [u for u in trials if claim(u) and claim(u)["generation"] == t.number]
-            for t in found
-        }
-        after = max(of_it, key=lambda n: (len(of_it[n]), -n))  # of two, the one that most joined
-        yield claim(trials[after]), of_it[after]
-
-
-def check_course(study, seed=1, worst=np.inf):
-    """Every trial evaluated the very candidate that its claim names, of the state told before it.
-
-    Rebuilt here with fmnes.Optimizer from the values alone; returns the number of generations.
-    """
-    opt = fmnes.Optimizer(np.full(DIM, 0.5), 1 / 6, bounds=[(0, 1)] * DIM, rng=seed)
-    trials, count = study.trials, 0
-    for head, of_it in generations(trials):
-        if "told" in head:
-            told = [trials[number] for number in head["told"]]
-            assert [claim(t)["row"] for t in told] == list(range(opt.popsize))
-            opt.ask()
-            opt.tell([worst if t.value is None else t.value for t in told])
-        x = opt.ask()
-        for t in of_it:
-            row = claim(t)["row"]
-            if row < opt.popsize and t.params:
-                np.testing.assert_array_equal(point(t), x[row])
-        count += 1
-    return count
-
-
-def rows(study):
-    """(generation, row) of every trial."""
-    return [(claim(t)["generation"], claim(t)["row"]) for t in study.trials if claim(t)]
-
 
 # --- What Optuna asks of every sampler ------------------------------------------------------------
 
@@ -226,84 +155,6 @@ def test_every_kind_of_parameter_is_searched(seed):
     assert abs(np.log10(best["rate"]) + 3) < 0.05
 
 
-# --- The cube -------------------------------------------------------------------------------------
-
-
-def test_every_whole_number_has_the_same_share():
-    cube = Cube({"n": IntDistribution(3, 9, step=2), "q": FloatDistribution(-1, 1, step=0.5)})
-    u = (np.arange(1000) + 0.5) / 1000
-    n, q = zip(*(cube.to_params(np.full(2, v)).values() for v in u), strict=True)
-    assert {value: n.count(value) for value in set(n)} == dict.fromkeys([3, 5, 7, 9], 250)
-    assert {v: q.count(v) for v in set(q)} == dict.fromkeys([-1.0, -0.5, 0.0, 0.5, 1.0], 200)
-
-
-def test_logarithmic_ranges():
-    cube = Cube({"r": FloatDistribution(1e-4, 1, log=True), "n": IntDistribution(1, 4, log=True)})
-    assert cube.to_params(np.array([0.5, 0.5]))["r"] == pytest.approx(1e-2, rel=1e-14)
-    # A whole number n has all that rounds to it: log(n + 1/2) - log(n - 1/2) of log 9.
-    u = (np.arange(10_000) + 0.5) / 10_000
-    n = [cube.to_params(np.array([0.0, v]))["n"] for v in u]
-    for k in (1, 2, 3, 4):
-        share = np.log((k + 0.5) / (k - 0.5)) / np.log(9)
-        assert abs(n.count(k) / 10_000 - share) < 2e-4
-
-
-def test_the_ends_of_the_cube_are_the_ends_of_the_ranges():
-    space = {
-        "a": FloatDistribution(-0.7, 0.1),
-        "b": FloatDistribution(1e-7, 0.3, log=True),
-        "c": IntDistribution(-3, 11),
-        "d": IntDistribution(2, 9, log=True),
-        "e": FloatDistribution(0.1, 0.7, step=0.2),
-    }
-    cube = Cube(space)
-    assert cube.to_params(np.zeros(5)) == {name: d.low for name, d in space.items()}
-    top = cube.to_params(np.ones(5))
-    assert top == pytest.approx({name: d.high for name, d in space.items()}, rel=1e-15)
-    assert all(top[name] <= d.high for name, d in space.items())
-
-
-def test_to_cube_is_the_inverse():
-    space = {
-        "a": FloatDistribution(-5, 3),
-        "b": FloatDistribution(1e-7, 0.3, log=True),
-        "c": IntDistribution(-3, 11),
-        "d": IntDistribution(2, 9, log=True),
-    }
-    cube = Cube(space)
-    values = {"a": 0.25, "b": 1e-3, "c": 7, "d": 4}
-    assert cube.to_params(cube.to_cube(values)) == pytest.approx(values, rel=1e-14)
-    np.testing.assert_array_equal(cube.to_cube({}), 0.5)
-
-
-def test_the_search_starts_at_x0():
-    start = {name: 0.1 * (i + 1) for i, name in enumerate(NAMES)}
-    study = optuna.create_study(sampler=sampler(x0=start, sigma0=1e-9))
-    study.optimize(objective, n_trials=1)
-    assert study.trials[0].params == pytest.approx(start, abs=1e-7)
-
-
-def test_the_intersection_is_optunas():
-    a, b, c = FloatDistribution(0, 1), IntDistribution(0, 1), CategoricalDistribution(["u", "v"])
-    shown = [
-        {"y": a, "x": a, "k": c, "n": b},
-        {"x": a, "y": a, "k": c, "n": a},  # another order; n is no longer a whole number
-        {"x": a, "k": c, "z": a},
-    ]
-    ours = Intersection()
-    for i, distributions in enumerate(shown):
-        ours.narrow(distributions)
-        trials = [
-            optuna.create_trial(
-                params={n: d.to_external_repr(0) for n, d in ds.items()}, distributions=ds, value=0
-            )
-            for ds in shown[: i + 1]
-        ]
-        theirs = optuna.search_space.intersection_search_space(trials)
-        assert ours.searched() == {n: d for n, d in theirs.items() if n != "k"}
-    assert list(ours.searched()) == ["x"]
-
-
 # --- What is told ---------------------------------------------------------------------------------
 
 
@@ -367,9 +218,10 @@ def test_pruned_trials_are_told_too(pruner):
                 raise optuna.TrialPruned
         return bowl(x)
 
-    study = optuna.create_study(sampler=sampler(), pruner=pruner)
+    # Hyperband divides the trials by the study's name.
+    study = optuna.create_study(sampler=sampler(), pruner=pruner, study_name="s")
     study.optimize(slow, n_trials=400)
-    assert sum(t.state == TrialState.PRUNED for t in study.trials) > 40
+    assert sum(t.state == TrialState.PRUNED for t in study.trials) > 20
     assert len(list(generations(study.trials))) == 400 // POPSIZE
     assert len(set(rows(study))) == 400
     assert study.best_value < 1e-4
@@ -385,281 +237,6 @@ def test_enqueued_trials_are_not_told():
     assert len(enqueued) == 8
     assert all(claim(t) is None for t in enqueued)
     assert check_course(study) == (40 - 8) // POPSIZE
-
-
-# --- Studies on disk ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def url(tmp_path):
-    """In memory where there is such a file system: SQLite waits for the disk at every number."""
-    with tempfile.TemporaryDirectory(dir=next(filter(os.path.isdir, ["/dev/shm", tmp_path]))) as d:
-        yield f"sqlite:///{d}/study.db"
-
-
-@pytest.mark.parametrize("seed", [99, None])
-def test_a_resumed_study_is_the_same_study(url, seed):
-    """Whatever seed the sampler that goes on has: the search in the study has its own."""
-    whole = optuna.create_study(sampler=sampler(1))
-    whole.optimize(objective, n_trials=27)
-    optuna.create_study(storage=url, study_name="s", sampler=sampler(1)).optimize(objective, 12)
-    for n in (5, 10):
-        again = optuna.load_study(storage=url, study_name="s", sampler=sampler(seed))
-        again.optimize(objective, n_trials=n)
-    assert [t.params for t in again.trials] == [t.params for t in whole.trials]
-    assert [t.system_attrs for t in again.trials] == [t.system_attrs for t in whole.trials]
-
-
-def test_a_pickled_sampler_goes_on():
-    study = optuna.create_study(sampler=sampler())
-    study.optimize(objective, n_trials=20)
-    study.sampler = pickle.loads(pickle.dumps(study.sampler))
-    study.optimize(objective, n_trials=20)
-    assert check_course(study) == 40 // POPSIZE
-
-
-def test_what_is_stored_is_small():
-    """Numbers only, and as many in 200 variables as in 5."""
-    space = {f"x{i}": FloatDistribution(0, 1) for i in range(200)}
-    settings = {"seed": 1, "n_startup_trials": 0, "search_space": space}
-    study = optuna.create_study(sampler=FmnesSampler(**settings))
-    for _ in range(60):
-        trial = study.ask(space)
-        study.tell(trial, sum(trial.params.values()))
-    sizes = [len(json.dumps(t.system_attrs)) for t in study.trials]
-    assert max(sizes) < 300
-    assert np.mean(sizes) < 60
-
-
-def test_other_settings_are_another_search():
-    study = optuna.create_study(sampler=sampler())
-    study.optimize(objective, n_trials=20)
-    study.sampler = sampler(popsize=12)
-    study.optimize(objective, n_trials=30)
-    study.sampler = sampler()
-    study.optimize(objective, n_trials=20)
-    starts = [t.number for t in study.trials if isinstance(claim(t).get("after"), str)]
-    assert starts == [0, 20]
-    first = [(g, r) for g, r in rows(study) if g < 20 or g >= 50]
-    assert len(first) == 40
-    assert check_course(study) == 5
-
-
-def test_one_sampler_for_one_study_after_the_other():
-    shared = sampler()
-    for _ in range(2):
-        study = optuna.create_study(sampler=shared)
-        study.optimize(objective, n_trials=20)
-        assert check_course(study) == 3
-
-
-# --- Many at once ---------------------------------------------------------------------------------
-
-
-def check_nothing_twice(study):
-    """Nobody evaluates what another does, unless that one was overtaken by a population."""
-    taken = {}
-    for number, claimed in enumerate(rows(study)):
-        assert claimed not in taken or number > taken[claimed] + POPSIZE
-        taken[claimed] = number
-
-
-def test_threads():
-    study = optuna.create_study(sampler=sampler())
-    study.optimize(objective, n_trials=200, n_jobs=4)
-    assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 200
-    check_nothing_twice(study)
-    assert check_course(study) > 10
-
-
-def test_samplers_that_know_nothing_of_each_other():
-    """As in processes, but in threads that are interrupted all the time."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        storage = optuna.storages.InMemoryStorage()
-        study = optuna.create_study(storage=storage, study_name="s")
-
-        def work(seed):
-            mine = optuna.load_study(storage=storage, study_name="s", sampler=sampler(seed))
-            mine.optimize(objective, n_trials=40)
-
-        with ThreadPoolExecutor(5) as pool:
-            list(pool.map(work, range(5)))
-    finally:
-        sys.setswitchinterval(before)
-    check_nothing_twice(study)
-    head, _ = next(generations(study.trials))
-    assert check_course(study, head["seed"]) > 10
-
-
-WORKER = """
-import sys
-import optuna
-sys.path.insert(0, {folder!r})
-import test_optuna as t
-optuna.logging.set_verbosity(optuna.logging.ERROR)
-seed = int(sys.argv[1])
-study = optuna.load_study(storage={url!r}, study_name="s", sampler=t.sampler(seed))
-study.optimize(t.objective, n_trials=25)
-"""
-
-
-def test_processes(url, request):
-    """Two, with different seeds, from the first trial on."""
-    study = optuna.create_study(storage=url, study_name="s", sampler=sampler())
-    code = WORKER.format(folder=str(request.path.parent), url=url)
-    workers = [
-        subprocess.Popen([sys.executable, "-W", "error", "-c", code, str(seed)], stderr=-1)
-        for seed in (1, 2)
-    ]
-    errors = [worker.communicate()[1].decode() for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0], errors
-    assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 50
-    check_nothing_twice(study)
-    head, _ = next(generations(study.trials))
-    assert check_course(study, head["seed"]) >= 4
-
-
-class Storage(optuna.storages.InMemoryStorage):
-    """Calls ``hook`` once, just before a claim is written: what another process does meanwhile."""
-
-    hook = None
-
-    def set_trial_system_attr(self, *args):
-        hook, self.hook = self.hook, None
-        if hook is not None:
-            hook()
-        super().set_trial_system_attr(*args)
-
-
-def two_processes(done):
-    """Two studies on one storage, each with a sampler of its own; some trials are done."""
-    storage = Storage()
-    one = optuna.create_study(storage=storage, study_name="s", sampler=sampler(1))
-    two = optuna.load_study(storage=storage, study_name="s", sampler=sampler(2))
-    one.optimize(objective, n_trials=done)
-    return storage, one, two
-
-
-@pytest.mark.parametrize("done", [3, POPSIZE - 1])
-def test_two_take_the_same_row_at_once(done):
-    """Whoever writes second sees it, and takes another one; a spare one, if it was the last."""
-    storage, one, two = two_processes(done)
-    asked = []
-    storage.hook = lambda: asked.append(two.ask(SPACE))
-    asked.append(one.ask(SPACE))
-    for trial in asked:
-        one.tell(trial, bowl(point(trial)))
-    one.optimize(objective, n_trials=30)
-    assert len(set(rows(one))) == len(rows(one))
-    assert check_course(one) >= 4
-
-
-@pytest.mark.parametrize("done", [0, POPSIZE])
-def test_two_open_a_generation_at_once(done):
-    """One is joined by all, and at most the other's own trial is of no use."""
-    storage = Storage()
-    one = optuna.create_study(storage=storage, study_name="s", sampler=sampler(1))
-    one.optimize(objective, n_trials=done)
-    two = optuna.load_study(storage=storage, study_name="s", sampler=sampler(2))
-    asked = []
-    storage.hook = lambda: asked.append(two.ask(SPACE))
-    asked.append(one.ask(SPACE))
-    for trial in asked:
-        one.tell(trial, bowl(point(trial)))
-    for study in [one, two] * 20:
-        study.optimize(objective, n_trials=1)
-    told = {n for t in one.trials for n in claim(t).get("told", ())}
-    assert len(told) >= (done + 42 - 1) // POPSIZE * POPSIZE - POPSIZE
-    seeds = {claim(t)["seed"] for t in one.trials if "seed" in claim(t)}
-    check_course(one, seed=seeds.pop() if len(seeds) == 1 else 1)
-
-
-def test_a_late_opener_wins_nobody():
-    """A process that stood still between reading and writing does not undo what others did."""
-    storage, one, two = two_processes(POPSIZE)
-    storage.hook = lambda: two.optimize(objective, n_trials=3 * POPSIZE)
-    one.optimize(objective, n_trials=2 * POPSIZE)
-    assert check_course(one) == 6
-
-
-def test_a_trial_that_is_not_seen_yet_is_waited_for(monkeypatch):
-    """A storage may show the attribute of a new trial before the state of an older one."""
-    storage, one, two = two_processes(POPSIZE - 1)
-    last = one.ask(SPACE)
-    two.ask(SPACE)
-    stale = storage.get_trial(last._trial_id)
-    one.tell(last, bowl(point(last)))
-    one.optimize(objective, n_trials=2)
-    read, calls = storage.get_all_trials, []
-
-    def lagging(*args, **kwargs):
-        trials = read(*args, **kwargs)
-        if kwargs.get("states") is None:
-            calls.append(1)
-            if len(calls) <= 3:
-                trials[last.number] = stale
-        return trials
-
-    monkeypatch.setattr(storage, "get_all_trials", lagging)
-    two.optimize(objective, n_trials=1)
-    assert len(calls) > 3
-    assert claim(two.trials[-1])["generation"] == one.trials[-3].number
-    assert claim(two.trials[-1])["row"] in range(2, POPSIZE)
-    check_course(one)
-
-
-# --- Trials that never end, and those that are tried again ----------------------------------------
-
-
-def test_a_killed_trial_is_evaluated_by_another():
-    study = optuna.create_study(sampler=sampler())
-    study.optimize(objective, n_trials=3)
-    lost = study.ask(SPACE)  # nobody will ever tell it
-    study.optimize(objective, n_trials=5 * POPSIZE)
-    row = claim(study.trials[lost.number])
-    heirs = [t for t in study.trials if claim(t) == row and t.number != lost.number]
-    assert [point(t).tolist() for t in heirs] == [point(lost).tolist()]
-    # A population of others was finished first: four more rows, and four spare candidates.
-    assert heirs[0].number == lost.number + POPSIZE + 1
-    assert len([r for _, r in rows(study) if r >= POPSIZE]) == 4
-    check_course(study)
-    # Should it be told after all, it is too late to matter.
-    study.tell(lost, 0.0)
-    study.optimize(objective, n_trials=POPSIZE)
-    check_course(study)
-    assert lost.number not in {n for t in study.trials for n in claim(t).get("told", ())}
-
-
-def test_spare_candidates_are_of_the_same_distribution():
-    """While all rows are taken: other points, around the same mean, with the same deviation."""
-    study = optuna.create_study(sampler=sampler(sigma0=0.01))
-    trials = [study.ask(SPACE) for _ in range(100)]
-    x = np.array([point(t) for t in trials])
-    assert len(np.unique(x, axis=0)) == 100
-    spare = x[POPSIZE:] - 0.5
-    # The initial v is random: a deviation lies between 0.01 and, along v, a little more.
-    assert np.all(np.abs(spare.mean(axis=0)) < 0.01)
-    assert np.all(np.abs(spare.std(axis=0) / 0.01 - 1) < 0.8)
-
-
-def test_a_trial_that_is_tried_again_counts():
-    """As Optuna has it for trials whose process died: with all that the failed one had."""
-    study = optuna.create_study(sampler=sampler())
-    study.optimize(objective, n_trials=3)
-    lost = study.ask(SPACE)
-    study.tell(lost, state=TrialState.FAIL)
-    failed = study.trials[lost.number]
-    with pytest.warns(optuna.exceptions.ExperimentalWarning):
-        optuna.storages.RetryHeartbeatStaleTrialCallback()(study, failed)
-    study.optimize(objective, n_trials=20)
-    again = study.trials[lost.number + 1]
-    assert (again.params, claim(again)) == (failed.params, claim(failed))
-    told = {n for t in study.trials for n in claim(t).get("told", ())}
-    assert again.number in told
-    assert lost.number not in told
-    check_course(study)
 
 
 # --- Parameters that are not searched -------------------------------------------------------------
