@@ -243,6 +243,8 @@ def _cmaes(problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals:
     opt = SepCMA(problem.x0.copy(), problem.sigma0, population_size=popsize, seed=seed)
     while run.goes_on(popsize):
         x = np.asarray([opt.ask() for _ in range(popsize)])
+        if not (np.abs(x) < 1e32).all():  # cmaes takes no others: it has diverged
+            break
         opt.tell(list(zip(x, run.evaluate(x).tolist(), strict=True)))
     return run.outcome
 
