@@ -13,7 +13,7 @@ Rows = Mapping[Trial, Any]
 
 def sentences(rows: Rows) -> Iterator[str]:
     """One for the time, and one for each dimension."""
-    yield _about("computation time (d = 10 to 100)", rows, {"time": _trials("time")})
+    yield _about("d = 10 to 100", rows, {"time": _trials("time")})
     every = {name: _trials(name) for name in EXPERIMENTS if name != "time"}
     for dim in sorted({trial.dim for trials in every.values() for trial in trials}):
         here = {

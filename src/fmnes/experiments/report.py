@@ -64,7 +64,7 @@ table { border-collapse: collapse; font-size: .82rem; margin: 1rem 0; width: 100
 thead { border-top: 1.5px solid; border-bottom: 1px solid; } tbody { border-bottom: 1.5px solid; }
 th, td { text-align: left; padding: .15rem .6rem .15rem 0; vertical-align: top; }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
-figure { margin: 1.5rem 0; text-align: center; } figure svg { width: 60%; height: auto; }
+figure { margin: 1.5rem 0; text-align: center; } figure svg { width: 46%; height: auto; }
 figure.wide svg { width: 100%; }
 figcaption { font-size: .88rem; text-align: left; color: #333; }
 summary { cursor: pointer; font-size: .9rem; color: #444; }
