@@ -3,7 +3,6 @@
 // The page of `fmnes watch`: asks for /data once a second and draws what came.
 
 const PHASES = { 1: "movement", 2: "stagnation", 3: "convergence" };
-const STATES = { waiting: "waiting", running: "running", ended: "ended", stopped: "stopped" };
 const CHARTS = [
   { id: "objective", title: "Objective", log: true, shift: true, curves: {
     best: "best so far", generation_best: "best of the generation", median: "median" } },
@@ -11,7 +10,7 @@ const CHARTS = [
     sigma: "sigma", deviation_max: "largest deviation", deviation_min: "smallest" } },
   { id: "shape", title: "Condition", log: true, curves: {
     condition: "of the covariance", norm_v: "|v|" } },
-  { id: "times", title: "Evaluation time", log: true, unit: "s", curves: {
+  { id: "times", title: "Evaluation time", log: true, curves: {
     evaluation: "seconds for each evaluation" } },
   { id: "failures", title: "Failures", log: false, curves: { nfailed: "failed evaluations so far" } },
 ];
@@ -200,7 +199,7 @@ function show(data) {
   write("title", title);
   document.title = `${short(data.last.best, 4)} · ${title}`;
   write("about", data.method ? `${data.method}, ${data.dim} variables, ${data.folder}` : "");
-  write("state", data.state === "ended" ? `ended: ${data.status}` : STATES[data.state]);
+  write("state", data.state === "ended" ? `ended: ${data.status}` : data.state);
   byId("state").dataset.state = data.state;
   write("message", data.message);
   showTiles(data);
