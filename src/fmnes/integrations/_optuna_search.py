@@ -121,7 +121,7 @@ class Search:
         if not rows:
             spare = max(popsize, max(claims) + 1)
             rows = list(range(spare, spare + popsize))
-        row = random.choice(rows) if again else rows[0]
+        row = random.SystemRandom().choice(rows) if again else rows[0]
         return {"generation": self.generation, "row": row}, _holders(claims, row)
 
     def holds(self, number: int, claim: Claim, known: set[int]) -> bool:

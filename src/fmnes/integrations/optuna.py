@@ -113,7 +113,9 @@ class FmnesSampler(BaseSampler):
                 f"got {independent_sampler!r}"
             )
         self._independent = independent_sampler or RandomSampler(
-            None if self._seed is None else self._seed % 2**32  # NumPy's older seeds are shorter
+            seed=None
+            if self._seed is None
+            else self._seed % 2**32  # all that NumPy's older one takes
         )
         self._warn_independent_sampling = warn_independent_sampling
         self._search_space = _read_space(search_space)
@@ -209,6 +211,7 @@ class FmnesSampler(BaseSampler):
         self._ledger.read(study)
 
     def _search_in(self, study: Study, space: dict[str, BaseDistribution]) -> Search:
+        """The search in this space, where it stands now."""
         if self._search is None or self._search.cube.space != space:
             sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
             self._search = Search(
@@ -220,7 +223,7 @@ class FmnesSampler(BaseSampler):
                 self._popsize,
                 sign,
             )
-            self._follow(study, self._search)
+        self._follow(study, self._search)
         return self._search
 
     def _claim(self, study: Study, trial: FrozenTrial, search: Search) -> int:
