@@ -1,4 +1,4 @@
-"""examples/digits.py with a small budget: every solver learns, the same network from the same seed."""
+"""examples/digits.py with a small budget: every solver learns, from the same network."""
 
 import json
 import subprocess
@@ -30,11 +30,14 @@ def run(*flags):
 def test_a_small_budget(tmp_path):
     flags = "--budget", 300, "--widths", 8, "--seeds", 1, "--out", tmp_path
     table = run(*flags)
-    runs = {p.name.removesuffix("-8-1.json"): json.loads(p.read_text()) for p in tmp_path.glob("*.json")}
+    runs = {
+        p.name.removesuffix("-8-1.json"): json.loads(p.read_text()) for p in tmp_path.glob("*.json")
+    }
     assert set(runs) == {"fmnes", "pycma-vd", "sgd", "adam"}
     for name, found in runs.items():
         passes, errors = found["curve"]
-        assert f"\n{name:<12}{610:>10}{100 * found['train']:>24.2f}{100 * found['test']:>24.2f}" in table
+        train, test = 100 * found["train"], 100 * found["test"]
+        assert f"\n{name:<12}{610:>10}{train:>24.2f}{test:>24.2f}" in table
         assert passes == sorted(passes)
         if name in ("sgd", "adam"):
             assert found["train"] < 0.02  # cross-entropy has gradients
