@@ -25,13 +25,8 @@ def table(rows):
     return Table(rows.values())
 
 
-IN_PART = {"witnesses", "constants"}  # the page says how much; set() once they are complete
-
-
 def test_everything_that_is_to_be_kept_is_there(rows):
-    whole = set(protocol.EXPERIMENTS) - IN_PART
-    assert set(rows) <= set(protocol.trials_of(protocol.EXPERIMENTS, protocol.kept))
-    assert set(rows) >= set(protocol.trials_of(whole, protocol.kept))
+    assert set(rows) == set(protocol.trials_of(protocol.EXPERIMENTS, protocol.kept))
 
 
 def test_every_row_is_of_this_protocol(rows):
@@ -59,9 +54,8 @@ def test_two_texts_of_one_method_need_the_same_evaluations(table, ours, theirs):
     assert found
     differ = {(one.ours, one.problem) for one in found if one.verdict == "differs"}
     assert differ <= EXPLAINED
-    if not IN_PART:
-        assert len(found) == (50 if ours == protocol.PAPER else 16)
-        assert min(cell.trials for one in found for cell in one.cells) >= ENOUGH
+    assert len(found) == (50 if ours == protocol.PAPER else 16)
+    assert min(cell.trials for one in found for cell in one.cells) >= ENOUGH
 
 
 def test_the_pages_are_of_these_rows(tmp_path):

@@ -274,7 +274,7 @@ def _every_agreement(found: Sequence[Agreement]) -> Iterator[str]:
         yield f"<tr><td>{name_of(one.ours)}<td>{name_of(one.theirs)}<td>{one}"
         yield from (f"<td class=number>{cell.mean:.4g}, {cell.share}" for cell in one.cells)
         difference, p, p_success = one.compared
-        yield f"<td class=number>{difference:+.1%}<td>{p:.2g}<td>{p_success:.2g}"
+        yield f"<td class=number>{_percent(difference)}<td>{p:.2g}<td>{p_success:.2g}"
         yield f"<td class={one.verdict}>{one.verdict}"
     yield "</tbody></table></div>"
 
@@ -294,9 +294,14 @@ def _witnesses_in_markdown(found: Iterable[Agreement]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for (ours, theirs), by in _by_pair(found).items():
         differ = [
-            f"{one}: {one.compared.difference:+.1%}, {one.cells[0].share} and {one.cells[1].share}"
+            f"{one}: {_percent(one.compared.difference)}, {one.cells[0].share} and {one.cells[1].share}"
             for one in by["differs"]
         ]
         agree, undecided = len(by["agrees"]), len(by["undecided"])
         cells = (ours, theirs), (agree, undecided, "; ".join(differ) or "none")
         yield f"| {' | '.join([*map(name_of, cells[0]), *map(str, cells[1])])} |"
+
+
+def _percent(difference: float) -> str:
+    """A difference of means; there is none where one side never succeeds."""
+    return "no mean" if math.isnan(difference) else f"{difference:+.1%}"
