@@ -294,7 +294,8 @@ def _witnesses_in_markdown(found: Iterable[Agreement]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for (ours, theirs), by in _by_pair(found).items():
         differ = [
-            f"{one}: {_percent(one.compared.difference)}, {one.cells[0].share} and {one.cells[1].share}"
+            f"{one}: {_percent(one.compared.difference)}, "
+            f"{' and '.join(cell.share for cell in one.cells)}"
             for one in by["differs"]
         ]
         agree, undecided = len(by["agrees"]), len(by["undecided"])
