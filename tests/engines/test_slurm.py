@@ -132,7 +132,7 @@ def wait_until_idle(sinfo, environment):
 @pytest.mark.parametrize(
     ("engine", "scenarios"),
     [
-        ("slurm-submitit", ["raise-in-jobs", "killed-always-in-jobs", "optimize-in-jobs"]),
+        ("slurm-submitit", ["raise-in-jobs", "optimize-in-jobs"]),
         (
             "slurm-dask",
             ["killed-once", "hang", "raise", "unpicklable", "exit", "memory", "optimize"],
