@@ -210,8 +210,9 @@ def _functions_table(data: Data, dim: int) -> str:
 
 
 def _best_bold(texts: Sequence[str], best: Any) -> list[str]:
+    """The best of several."""
     numbers = [text for text in texts if text not in ("", "inf")]
-    winner = best(numbers, key=float) if numbers else None
+    winner = best(numbers, key=float) if len(texts) > 1 and len(numbers) > 1 else None
     return [f"**{text}**" if text == winner else text for text in texts]
 
 
