@@ -43,7 +43,7 @@ def start(module: Any) -> tuple[ModuleObjective, np.ndarray]:
 def run_fmnes(module: Any, seed: int, budget: int) -> list[Any]:
     f, sigma0 = start(module)
     result = fmnes.minimize(f, f.x0, sigma0, maxfevals=budget, vectorized=True, rng=seed)
-    if result.status == "interrupted":
+    if result.status in ("interrupted", "terminated"):  # a part of a run is no result
         raise KeyboardInterrupt
     f.load(result.x)
     return list(zip(result.history["nfev"], result.history["best"], strict=True))
