@@ -50,5 +50,27 @@ def test_a_small_budget(tmp_path):
     assert run(*flags) == table  # nothing is run again
 
 
+STORED = SCRIPT.parents[1] / "benchmarks/results/examples/digits"
+
+
+def stored(name, width):
+    return [json.loads((STORED / f"{name}-{width}-{seed}.json").read_text()) for seed in (1, 2, 3)]
+
+
+def test_the_page_says_what_the_stored_runs_found():
+    page = (SCRIPT.parents[1] / "docs/examples/digits.md").read_text().splitlines()
+    for width in (32, 134):
+        for name in ("fmnes", "pycma-vd", "sgd", "adam"):
+            runs = stored(name, width)
+            errors = (" ".join(f"{100 * r[key]:.2f}" for r in runs) for key in ("train", "test"))
+            line = f"{name:<12}{75 * width + 10:>10}{next(errors):>24}{next(errors):>24}"
+            assert line in page
+
+
+def test_two_per_cent_of_the_training_images_at_most():
+    assert max(run["train"] for run in stored("fmnes", 32)) < 0.02
+    assert max(run["curve"][0][-1] for run in stored("fmnes", 32)) <= 30_000
+
+
 def test_it_fits_on_two_screens():
     assert len(SCRIPT.read_text().splitlines()) < 120

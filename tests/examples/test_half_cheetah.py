@@ -35,5 +35,17 @@ def test_a_small_budget(tmp_path):
     assert (tmp_path / "half-cheetah.png").stat().st_size > 10_000
 
 
+def test_the_page_says_what_the_stored_runs_found():
+    page = (SCRIPT.parents[1] / "docs/examples/half-cheetah.md").read_text().splitlines()
+    folder = SCRIPT.parents[1] / "benchmarks/results/examples/half-cheetah"
+    stored = sorted(folder.glob("*.json"))
+    assert len(stored) >= 2
+    for path in stored:
+        name, _, seed = path.stem.rpartition("-")
+        run = json.loads(path.read_text())
+        best, mean = ("{:.0f} ± {:.0f}".format(*run["test"][key]) for key in ("best", "mean"))
+        assert f"{name:<12}{seed:>5}{run['train']:>8.0f}{best:>20}{mean:>16}" in page
+
+
 def test_it_fits_on_two_screens():
     assert len(SCRIPT.read_text().splitlines()) < 120
