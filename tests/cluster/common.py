@@ -13,8 +13,7 @@ import numpy as np
 from fmnes.cluster._replica import Replica
 
 
-class Death(BaseException):
-    """Raised by an objective that ends its worker."""
+DYING = threading.local()  # `.now`: an objective ends the worker whose thread this is
 
 
 class Actor:
@@ -60,9 +59,9 @@ class LocalHost:
         if actor.is_lost:
             future.set_exception(ConnectionError("the machine was taken away"))
             return
-        try:
-            answer = pickle.dumps(getattr(actor.replica, method)(*pickle.loads(data)))
-        except Death:
+        DYING.now = False
+        answer = pickle.dumps(getattr(actor.replica, method)(*pickle.loads(data)))
+        if DYING.now:
             actor.is_lost = True
             future.set_exception(ConnectionError("the worker has died"))
             return
@@ -112,7 +111,7 @@ class Unloadable:
 def dies(x, where):
     """For one candidate, every time; without a worker it has no value."""
     if x[0] == where and threading.current_thread() is not threading.main_thread():
-        raise Death
+        DYING.now = True
     return math.nan if x[0] == where else ellipsoid(x)
 
 
