@@ -12,7 +12,6 @@ import numpy as np
 
 from fmnes.cluster._replica import Replica
 
-
 DYING = threading.local()  # `.now`: an objective ends the worker whose thread this is
 
 
