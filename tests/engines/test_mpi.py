@@ -41,7 +41,9 @@ def test_mpi_keeps_what_it_promises(mpiexec, tmp_path):
 def test_a_rank_that_dies_ends_the_job_and_the_same_command_goes_on(mpiexec, tmp_path):
     first = Program("mpi", tmp_path, "resumes", **mpiexec)
     try:
-        assert first.answers(limit=90) == {}
+        answers = first.answers(limit=90)
+        # mpiexec ends the driver, too; it may have the time to tell what it has so far.
+        assert answers.get("resumes", {"ncalls": 20})["ncalls"] < 64
         assert first.process.returncode != 0
     finally:
         first.close()
