@@ -111,7 +111,7 @@ def main() -> None:
             for r, label in zip(runs, [name] + [None] * len(runs), strict=False):
                 axes.plot(r["curve"][0], 100 * np.array(r["curve"][1]), f"C{i}", lw=1, label=label)
         axes.set(xscale="log", yscale="symlog", xlabel="passes", title=f"64-{width}-10")
-    panels[0].legend(title="training error, %")
+    panels[0].legend(title="training error, %", loc="upper left")
     figure.savefig(options.out / "digits.png", dpi=150)
 
 

@@ -226,8 +226,8 @@ WRONG = {
     "--evaluation-timeout: expected seconds > 0, got '0'": [
         *SPHERE, *START, "--evaluation-timeout", "0",
     ],
-    "function: expected package.module:function or --command, got neither": START,
-    "function: expected package.module:function or --command, got both": [
+    "function: expected package.module:function first, or --command, got neither": START,
+    "function: expected package.module:function first, or --command, got both": [
         *SPHERE, *START, "--command", "true",
     ],
     "function: expected package.module:function, got 'cli.gone:f' (No module named ": [

@@ -53,7 +53,9 @@ class Config:
         """Read and check what can be checked without the objective."""
         if (options.function is None) == (options.command is None):
             came = "neither" if options.function is None else "both"
-            raise UsageError(f"function: expected package.module:function or --command, got {came}")
+            raise UsageError(
+                f"function: expected package.module:function first, or --command, got {came}"
+            )
         if options.vectorized and (
             options.command or options.evaluation_timeout or options.retries
         ):

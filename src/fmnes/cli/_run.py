@@ -24,6 +24,9 @@ Minimise a Python function, or what an external program prints. Flags are named 
 fmnes.minimize. Everything goes into a folder: config.json, history.csv, the checkpoint, result.json
 and plot.png. Ctrl-C and SIGTERM end the search with its result so far.
 """
+_RUN_USAGE = """\
+fmnes run package.module:function --x0 X [X ...] --sigma0 S [S ...] [options]
+       fmnes run --command PROGRAM --x0 X [X ...] --sigma0 S [S ...] [options]"""
 _RUN_EPILOG = """\
 examples:
   fmnes run mymodel:loss --x0 0 --dim 100 --sigma0 0.5 --maxfevals 20000 --rng 1
@@ -56,7 +59,11 @@ _EXIT = {
 def add_commands(commands: Any) -> None:
     """Add `run` and `resume` to the commands of the command line."""
     command = commands.add_parser(
-        "run", help="minimise a function or a program", description=_RUN, epilog=_RUN_EPILOG
+        "run",
+        help="minimise a function or a program",
+        usage=_RUN_USAGE,
+        description=_RUN,
+        epilog=_RUN_EPILOG,
     )
     command.set_defaults(run=run, name="run")
     command.add_argument("function", nargs="?", metavar="package.module:function")
@@ -166,12 +173,14 @@ def _seconds(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """A new run."""
+    options.hint = "--debug shows where"  # whatever the user's module raises when it is imported
     config = Config.from_options(options)
     return _search(Folder.new(options.out, config), config, options)
 
 
 def resume(options: argparse.Namespace) -> int:
     """Go on with a run, with what is new about its budget."""
+    options.hint = "--debug shows where"
     folder = Folder(Path(options.dir).absolute())
     config = Config.read(folder.config)
     if folder.is_running(config):

@@ -56,8 +56,15 @@ def plot(options: argparse.Namespace) -> int:
     folder = Folder(Path(options.dir))
     config = Config.read(folder.config)
     with arguments_as_flags():
-        figure = fmnes.plot(folder.search(config))
+        search = folder.search(config)
+    if len(search.history) == 0:
+        raise UsageError(f"DIR: expected at least one generation, got none in {options.dir}")
+    figure = fmnes.plot(search)
+    try:
         figure.savefig(options.out or folder.plot, dpi=150)
+    except (OSError, ValueError) as error:  # no such folder, or no such format
+        expected = "--out: expected a file for a picture"
+        raise UsageError(f"{expected}, got {options.out} ({error})") from None
     print(options.out or folder.plot)
     return 0
 
