@@ -33,6 +33,8 @@ MARKS = {
     "gymnasium": pytest.mark.examples,
     "mujoco": pytest.mark.examples,
     "sklearn": pytest.mark.examples,
+    "evosax": pytest.mark.examples,
+    "nevergrad": pytest.mark.examples,
 }
 FENCE = re.compile(r"^```(?P<language>[^\n]*)\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDS = re.compile(r"<!-- needs: (\w+) \((.+)\) -->\n\n?\Z")
