@@ -50,8 +50,8 @@ print(repr(sum((v * v for v in x[1:]), x[0] * x[0])))
 
 
 def environment():
-    paths = [str(TESTS), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    """That of these tests: the fmnes that they import, which may be an installed one."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
 
 
 def start(*arguments, cwd):
