@@ -24,9 +24,11 @@ def f(x):
 def browser():
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs the extra fmnes[browser]")
     driver = shutil.which("chromedriver")
-    assert driver, "needs chromedriver (Debian: apt-get install chromium-driver)"
+    if driver is None:
+        pytest.skip("needs chromedriver (Debian: apt-get install chromium-driver)")
     options = webdriver.ChromeOptions()
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
+    flags = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+    for flag in (*flags, "--window-size=1280,900"):
         options.add_argument(flag)
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     yield browser
