@@ -3,7 +3,8 @@
     python benchmarks/coco_summary.py                # makes them from benchmarks/results/coco
     python benchmarks/coco_summary.py --keep DIR     # first packs what is complete in DIR
 
-DIR is the folder of the runs, which these commands make and continue:
+DIR is the folder of all runs, which these commands make and continue (what is kept of a solver is
+replaced by what is there):
 
     fmnes coco run SOLVER ... --dims 20 40 80 --budget 1e4 --out DIR --no-page
     fmnes coco run SOLVER ... --dims 160 --budget 1e3 --out DIR --no-page

@@ -2,7 +2,9 @@
 
 import contextlib
 import importlib.util
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from fmnes.integrations._coco_problems import SIGMA0, Task
 cocoex = pytest.importorskip("cocoex", reason="needs the extra coco: coco-experiment")
 pytest.importorskip("tqdm", reason="needs the extra coco: tqdm")
 
+PAGE = Path(__file__).parents[2] / "docs/which-method.md"
 TINY = {"suite": "bbob", "dims": [2, 5], "functions": [1, 3], "instances": [1, 2], "budget": 100}
 WORDS = ["--suite", "bbob", "--dims", "2", "5", "--functions", "1", "3", "--instances", "1-2"]
 
@@ -275,6 +278,25 @@ def test_sources_that_are_none(tmp_path):
     ):
         with pytest.raises(SystemExit, match=message):
             main(["coco", "report", *words])
+
+
+def test_a_solver_given_twice(tmp_path):
+    one = {"suite": "bbob", "dims": [2], "functions": [1], "instances": [1], "budget": 20}
+    for name in "ab":
+        coco.run(["cr-fm-nes"], tmp_path / name, **one)
+    with pytest.raises(ValueError, match=r"sources: expected each solver once, got .*a.* and .*b"):
+        coco.report([tmp_path / "a", tmp_path / "b"])
+
+
+def test_the_solver_that_the_page_makes_of_cmaes(tmp_path, monkeypatch):
+    pytest.importorskip("cmaes", reason="needs the extra bench: cmaes")
+    (source,) = re.findall(r"^```python\n(# mine\.py\n.*?)^```$", PAGE.read_text(), re.M | re.S)
+    (tmp_path / "mine.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    coco.run(["mine:SepCMA"], tmp_path, **TINY | {"functions": [1], "budget": 1e3})
+    records = [*tmp_path.glob("problems/mine-SepCMA/*/record.json")]
+    assert len(records) == 4
+    assert all(json.loads(record.read_text())["hit"] for record in records)  # spheres
 
 
 def test_another_budget_is_another_run(tmp_path):

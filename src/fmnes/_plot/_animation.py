@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
+from fmnes._history import PHASES
 from fmnes._optimizer import Optimizer
 from fmnes._plot import _style as style
 from fmnes.algorithms._shared import matrix_of
@@ -160,7 +161,8 @@ def _actors(axes: Any, frames: list[Frame]) -> Callable[[int], list[Any]]:
 
     def show(index: int) -> list[Any]:
         frame = frames[index]
-        name, colour = style.PHASES.get(frame.phase, ("no phases", style.GREEN))
+        name = PHASES.get(frame.phase, "no phases")
+        colour = style.PHASE_COLOURS.get(frame.phase, style.GREEN)
         feasible = np.isfinite(frame.f)
         path.set_data(*np.stack([earlier.mean for earlier in frames[: index + 1]]).T)
         mean.set_data(*frame.mean[:, None])

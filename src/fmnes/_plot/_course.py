@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmnes._history import History
+from fmnes._history import PHASES, History
 from fmnes._plot import _style as style
 from fmnes._result import Result
 
@@ -155,10 +155,12 @@ def _draw_phases(axes: Any, rows: NDArray[Any]) -> None:
         return
     first, edges = _bands(rows)
     below = np.zeros(len(first))
-    for code, (name, colour) in style.PHASES.items():
+    for code, name in PHASES.items():
         count = np.add.reduceat(rows["phase"] == code, first, dtype=np.float64)
         above = below + count / np.diff(first, append=len(rows))
-        axes.stairs(above, edges, baseline=below, fill=True, color=colour, label=name)
+        axes.stairs(
+            above, edges, baseline=below, fill=True, color=style.PHASE_COLOURS[code], label=name
+        )
         below = above
     style.dress(axes, "share of phase", legend=3)
     axes.set_ylim(0, 1)

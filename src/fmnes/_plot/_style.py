@@ -13,7 +13,7 @@ BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
 VERMILION, PURPLE, SKY, BLACK = "#D55E00", "#CC79A7", "#56B4E9", "#000000"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 DASHES = ("-", "--", "-.", ":")
-PHASES = {1: ("movement", SKY), 2: ("stagnation", PURPLE), 3: ("convergence", ORANGE)}
+PHASE_COLOURS = {1: SKY, 2: PURPLE, 3: ORANGE}
 
 COLUMN = 3.3  # inches: a column of a paper in two columns
 PAGE = 7.0

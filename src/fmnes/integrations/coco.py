@@ -88,7 +88,8 @@ def report(
     Parameters
     ----------
     sources : sequence of path
-        Folders of `run`, whose solvers are packed to archives first, or such archives.
+        Folders of `run`, whose solvers are packed to archives first, or such archives. An archive
+        is a solver, of the name of its file.
     page : path, optional
         The folder of the page: ``page`` in the first folder by default.
     """
@@ -102,6 +103,10 @@ def report(
     archives = []
     for path in paths:
         archives += _packed(path) if path.is_dir() else [path]
+    for archive in archives:
+        same = [str(other) for other in archives if other.stem == archive.stem]
+        if len(same) > 1:
+            raise ValueError(f"sources: expected each solver once, got {' and '.join(same)}")
     return data.write_page(archives, folders[0] / "page" if page is None else Path(page))
 
 
