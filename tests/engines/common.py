@@ -57,6 +57,11 @@ class Program:
         lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         return {line.pop("scenario"): line for line in lines}
 
+    def wait_until_ready(self):
+        """Until it says so, in a line of its own."""
+        if not any(line.strip() == "ready" for line in self.process.stdout):
+            raise AssertionError(self.errors())
+
     def errors(self):
         """The end of what it wrote to standard error."""
         self._errors.seek(0)

@@ -107,7 +107,7 @@ def test_every_fault(engine, tmp_path):
     ("name", "number", "status"),
     [
         (name, number, status)
-        for name in ("processes", "executor", "loky", "dask", "ray")
+        for name in ("processes", "executor", "loky", "dask", "ray", "submitit")
         for number, status in (
             (signal.SIGINT, "interrupted"),
             (signal.SIGTERM, "terminated"),
@@ -119,11 +119,7 @@ def test_a_signal_ends_the_search_with_its_result(name, number, status, tmp_path
         pytest.skip(reason)
     running = Program(name, tmp_path, "is_interrupted")
     try:
-        for line in running.process.stdout:
-            if line.strip() == "ready":
-                break
-        else:
-            pytest.fail(running.errors())
+        running.wait_until_ready()
         running.signal(number)
         answers = running.answers(limit=60)
         assert "is_interrupted" in answers, running.errors()

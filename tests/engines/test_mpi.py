@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -36,6 +37,18 @@ def mpiexec():
 
 def test_mpi_keeps_what_it_promises(mpiexec, tmp_path):
     check_all(Program("mpi", tmp_path, *FAULTS, **mpiexec), FAULTS)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_job(number, mpiexec, tmp_path):
+    running = Program("mpi", tmp_path, "is_interrupted", **mpiexec)
+    try:
+        running.wait_until_ready()
+        running.signal(number)
+        running.process.communicate(timeout=60)  # raises if it goes on
+        assert running.process.returncode != 0
+    finally:
+        running.close()
 
 
 def test_a_rank_that_dies_ends_the_job_and_the_same_command_goes_on(mpiexec, tmp_path):
