@@ -179,7 +179,7 @@ def _solved_table(data: Data) -> str:
 
 
 def _count(runs: Sequence[Run]) -> str:
-    return f"{sum(run.solved for run in runs)} of {len(runs)}" if runs else "not kept"
+    return f"{sum(run.solved for run in runs)} of {len(runs)}" if runs else "not run"
 
 
 def _groups_table(data: Data) -> str:
@@ -192,6 +192,27 @@ def _groups_table(data: Data) -> str:
             percent = [f"{100 * share(runs):.0f}" if runs else "" for runs in cells]
             rows.append([dim, group, *_best_bold(percent, max)])
     return table(["d", "functions", *(STYLES[name]["label"] for name in names)], rows)
+
+
+def _ratios_table(data: Data) -> str:
+    """How many times the evaluations of cr-fm-nes others take where both solve every instance."""
+    others = [name for name in data.solvers if name != "cr-fm-nes"]
+    rows = [[dim, *(_ratio(data, name, dim) for name in others)] for dim in data.dims]
+    return table(["d", *(STYLES[name]["label"] for name in others)], rows)
+
+
+def _ratio(data: Data, name: str, dim: int) -> str:
+    """The geometric mean over functions, and their number in brackets."""
+    pairs = [[data.of(one, dim, [f]) for one in (name, "cr-fm-nes")] for f in ALL]
+    times = [
+        [running_time(runs) for runs in pair]
+        for pair in pairs
+        if all(runs and all(run.solved for run in runs) for runs in pair)
+    ]
+    if not times:
+        return ""
+    theirs, ours = np.log(times).T
+    return f"{np.exp(np.mean(theirs - ours)):.2f} ({len(times)})"
 
 
 def _functions_table(data: Data, dim: int) -> str:
@@ -222,6 +243,7 @@ def tables(data: Data) -> dict[str, str]:
     by_function = [f"### d = {dim}\n\n{_functions_table(data, dim)}" for dim in data.dims]
     return {
         "solved": _solved_table(data),
+        "ratios": _ratios_table(data),
         "groups": _groups_table(data),
         "functions": "\n\n".join(by_function),
     }
