@@ -62,6 +62,23 @@ def test_the_records_agree_with_what_coco_logged(data):
         assert (hits <= run.evaluations).all()
 
 
+def test_kept_problems_come_out_the_same(data, tmp_path):
+    """A sphere for each solver."""
+    if any(importlib.util.find_spec(name) is None for name in ("cocoex", "tqdm", "cma")):
+        pytest.skip("needs the extra coco: coco-experiment, tqdm, cma")
+    from fmnes.integrations.coco import run
+
+    labels = [style["label"] for style in coco.STYLES.values()]
+    run(labels, tmp_path, dims=[20], functions=[1], instances=[1], workers=2)
+    for solver in coco.STYLES:
+        again = json.loads(
+            (tmp_path / f"problems/{solver}/f001_d0020_i001/record.json").read_text()
+        )
+        kept = data.of(solver, 20, [1])[0].record
+        for name in ("instance", "evaluations", "runs", "hit"):
+            assert again[name] == kept[name]
+
+
 COCOPP = """
 import contextlib, io, json, sys, warnings
 warnings.simplefilter("ignore")  # it looks for its archive online

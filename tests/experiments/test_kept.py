@@ -1,11 +1,13 @@
 """The rows that the repository keeps: complete, of this protocol, and what pages say of them."""
 
+import importlib.util
+import math
 import re
 from pathlib import Path
 
 import pytest
 
-from fmnes.experiments import protocol, report
+from fmnes.experiments import protocol, report, runner, solvers
 from fmnes.experiments.agreement import ENOUGH, PAIRS, agreements
 from fmnes.experiments.claims import name_of
 from fmnes.experiments.results import read
@@ -38,6 +40,24 @@ def test_every_row_is_of_this_protocol(rows):
         assert row.versions.startswith("fmnes 0.1.0 native; numpy ")
 
 
+def test_kept_rows_come_out_the_same(rows, tmp_path):
+    """The shortest trial of each solver at each dimension up to 200."""
+    shortest = {}
+    for row in sorted(rows.values(), key=lambda row: row.seconds):
+        trial = row.trial
+        package = importlib.util.find_spec(solvers.PACKAGES.get(trial.solver, "numpy"))
+        if trial.experiment == "evaluations" and trial.dim <= 200 and row.seconds < 1 and package:
+            shortest.setdefault((trial.solver, trial.dim), row)
+    assert len(shortest) >= 30  # 41 with all packages
+    lines = KEPT.read_text().splitlines(keepends=True)
+    chosen = [",".join(map(str, row.trial)) + "," for row in shortest.values()]
+    some = tmp_path / "some.csv"
+    some.write_text(lines[0] + "".join(s for s in lines[1:] if s.startswith(tuple(chosen))))
+    check = runner.verify(some, len(shortest), workers=2, below=math.inf)
+    assert check.rows == len(shortest)
+    assert not check.differences
+
+
 # cmaes cuts sigma at 1e32. On Rosenbrock's function its sigma grows while its C shrinks, and gets
 # there; with that limit at 1e300 one such run (d = 200, lambda = 60) needs 3.89e6 evaluations
 # instead of 4.30e6, and ours 3.88e6; another (d = 80, lambda = 54, trial 0) succeeds after 1.47e6
@@ -54,7 +74,7 @@ def test_two_texts_of_one_method_need_the_same_evaluations(table, ours, theirs):
     assert found
     differ = {(one.ours, one.problem) for one in found if one.verdict == "differs"}
     assert differ <= EXPLAINED
-    assert len(found) == (50 if ours == protocol.PAPER else 16)
+    assert len(found) == {protocol.PAPER: 50, protocol.VD_FED: 20}.get(ours, 16)
     assert min(cell.trials for one in found for cell in one.cells) >= ENOUGH
 
 

@@ -7,7 +7,8 @@ path is short) the step size may fall fast.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from fmnes.algorithms._shared import Array, Namespace, at_least
 
@@ -40,10 +41,15 @@ def eta_sigma(
 ) -> Array:
     """The learning rate of sigma in each phase; in stagnation at least ``least``."""
     d = params.dim
-    stagnation = at_least(xp, xp.tanh((0.024 * lam_F + 0.7 * d + 20) / (d + 12)), least)
+    stagnation = at_least(xp, stagnation_rate(xp.tanh, d, lam_F), least)
     convergence = 2 * xp.tanh((0.025 * lam_F + 0.75 * d + 10) / (d + 4))
     settled = xp.where(phase == STAGNATION, stagnation, convergence)
     return xp.where(phase == MOVEMENT, 1.0, settled)
+
+
+def stagnation_rate(tanh: Callable[[Any], Any], dim: int, lam_F: Any) -> Any:
+    """The learning rate of sigma in stagnation."""
+    return tanh((0.024 * lam_F + 0.7 * dim + 20) / (dim + 12))
 
 
 def distance_weights(

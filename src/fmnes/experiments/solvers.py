@@ -72,14 +72,18 @@ def _fixed(method: Any) -> Solve:
     return partial(_minimize, lambda dim, popsize: method)
 
 
-def _without_phases(dim: int, popsize: int) -> fmnes.CRFMNES:
-    """Rank weights and the step size's learning rate of the stagnation phase, always.
+def _one_rate(dim: int, popsize: int) -> fmnes.CRFMNES:
+    """The step size's learning rate of the stagnation phase, always; the weights by phase.
 
-    Distance weights belong to the movement phase: without phases there are none either.
+    With the tanh of C: NumPy's has other last bits on other machines.
     """
-    params = phases.phase_params(dim, popsize, chi_n=1.0)
-    rate = phases.eta_sigma(np, params, np.asarray(phases.STAGNATION), np.asarray(float(popsize)))
-    return fmnes.CRFMNES(variant="paper", distance_weights=False, eta_sigma=float(rate))
+    rate = phases.stagnation_rate(math.tanh, dim, popsize)
+    return fmnes.CRFMNES(variant="paper", eta_sigma=rate)
+
+
+def _without_phases(dim: int, popsize: int) -> fmnes.CRFMNES:
+    """That learning rate, and rank weights: with neither, nothing depends on the phase."""
+    return dataclasses.replace(_one_rate(dim, popsize), distance_weights=False)
 
 
 def _without_anything(dim: int, popsize: int) -> fmnes.CRFMNES:
@@ -296,9 +300,10 @@ SOLVERS: dict[protocol.Solver, Solve] = {
     protocol.SEP_FED_CMAES: partial(_driven, _sep_cma_of_cmaes),
     protocol.SEP_FED_PYCMA: _fixed(fmnes.SepCMA(rates="pycma")),
     protocol.ABLATIONS[0]: _fixed(fmnes.CRFMNES(variant="paper", distance_weights=False)),
-    protocol.ABLATIONS[1]: partial(_minimize, _without_phases),
-    protocol.ABLATIONS[2]: _fixed(fmnes.CRFMNES(variant="paper", c_1=0.0)),
-    protocol.ABLATIONS[3]: partial(_minimize, _without_anything),
+    protocol.ABLATIONS[1]: partial(_minimize, _one_rate),
+    protocol.ABLATIONS[2]: partial(_minimize, _without_phases),
+    protocol.ABLATIONS[3]: _fixed(fmnes.CRFMNES(variant="paper", c_1=0.0)),
+    protocol.ABLATIONS[4]: partial(_minimize, _without_anything),
     **{
         solver: partial(_minimize, partial(_scaled_eta_B, scale))
         for solver, scale in zip(protocol.ETA_B, protocol.SCALES, strict=True)
