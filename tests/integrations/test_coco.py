@@ -1,6 +1,7 @@
 """`fmnes coco`: COCO's data from problems solved apart, killed and resumed; and cocopp's page."""
 
 import contextlib
+import gzip
 import importlib.util
 import json
 import os
@@ -196,10 +197,13 @@ def test_one_command_from_problems_to_the_page(tmp_path, capsys):
     assert "cr-fm-nes-paper" in pages
     assert "pycma-vd" in pages
 
-    archives = [str(out / "cr-fm-nes-paper.tgz"), str(out / "pycma-vd.tgz")]
+    (out / "cr-fm-nes-paper.tgz").rename(out / "renamed.tgz")
+    archives = [str(out / "renamed.tgz"), str(out / "pycma-vd.tgz")]
     kept = sorted(out.iterdir())
     assert main(["coco", "report", *archives, "--out", str(tmp_path / "again")]) == 0
     assert (tmp_path / "again/index.html").exists()
+    again = "".join(path.read_text() for path in (tmp_path / "again").rglob("*.html"))
+    assert "cr-fm-nes-paper" in again  # its name, not that of the file
     assert sorted(out.iterdir()) == kept  # nothing left beside the archives
 
 
@@ -278,6 +282,56 @@ def test_sources_that_are_none(tmp_path):
     ):
         with pytest.raises(SystemExit, match=message):
             main(["coco", "report", *words])
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """An archive of a few numbers."""
+    folder = tmp_path / "some-solver"
+    folder.mkdir()
+    (folder / "data").write_bytes(np.random.default_rng(1).bytes(10_000))
+    with tarfile.open(tmp_path / "some-solver.tgz", "w:gz") as tar:
+        tar.add(folder, "some-solver")
+    return tmp_path / "some-solver.tgz"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: b"no archive",
+        lambda whole: b"",
+        lambda whole: gzip.compress(b"no archive"),
+        lambda whole: whole[:5000],
+        lambda whole: whole[:20] + bytes(20) + whole[40:],
+        lambda whole: whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:],
+    ],
+    ids=["other bytes", "empty", "other content", "cut off", "no deflate stream", "one bit"],
+)
+def test_a_damaged_archive_is_named(archive, damage):
+    archive.write_bytes(damage(archive.read_bytes()))
+    with pytest.raises(SystemExit) as stop:
+        main(["coco", "report", str(archive), "--out", str(archive.parent / "page")])
+    message = f"fmnes coco: sources: expected a whole .tgz, got {archive}: "
+    assert re.fullmatch(re.escape(message) + ".+", str(stop.value))
+
+
+def test_the_folder_in_an_archive_is_the_solver(archive, tmp_path):
+    copy = tmp_path / "copy.tgz"
+    copy.write_bytes(archive.read_bytes())
+    with pytest.raises(ValueError, match=r"got some-solver in .*some-solver\.tgz and .*copy\.tgz"):
+        coco.report([archive, copy], tmp_path / "page")
+
+    for names, found in (("data",), "none"), (("b/data", "./a/data", "data"), "a, b"):
+        with tarfile.open(copy, "w:gz") as tar:
+            for name in names:
+                tar.add(tmp_path / "some-solver/data", name)
+        with pytest.raises(ValueError, match=rf"sources: expected one folder in .*, got {found}$"):
+            coco.report([copy], tmp_path / "page")
+
+
+def test_archives_alone_need_a_folder_for_the_page(archive):
+    with pytest.raises(SystemExit, match=r"page: expected a folder .*--out on .*, got none"):
+        main(["coco", "report", str(archive)])
 
 
 def test_a_solver_given_twice(tmp_path):

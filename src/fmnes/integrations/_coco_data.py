@@ -13,11 +13,14 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
 from fmnes.integrations._coco_problems import RECORD
 from fmnes.integrations._coco_solvers import require
+
+_DAMAGE = (EOFError, gzip.BadGzipFile, tarfile.TarError, zlib.error)
 
 
 def pack(folders: Sequence[Path], archive: Path) -> None:
@@ -88,18 +91,34 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def write_page(archives: Sequence[Path], page: Path) -> Path:
-    """The page of cocopp, which compares the solvers; its address."""
+def solver_in(archive: Path) -> str:
+    """The solver whose data an archive holds: the folder in it, whatever the file is called."""
+    try:
+        with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r:") as tar:
+            members = [tarfile.data_filter(member, ".") for member in tar]  # named as extracted
+            while content.read(2**20):  # the checksum is at the end, where tarfile does not look
+                pass
+    except _DAMAGE as error:
+        raise ValueError(f"sources: expected a whole .tgz, got {archive}: {error}") from error
+    paths = [PurePosixPath(member.name) for member in members]
+    folders = sorted({path.parts[0] for path in paths if len(path.parts) > 1})
+    if len(folders) != 1:
+        found = ", ".join(folders) or "none"
+        raise ValueError(f"sources: expected one folder in {archive}, got {found}")
+    return folders[0]
+
+
+def write_page(archives: Mapping[str, Path], page: Path) -> Path:
+    """The page of cocopp, which compares the solvers, each with its archive; its address."""
     require("cocopp", "six")
     page.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:  # cocopp writes beside what it reads
-        for archive in archives:
+        for archive in archives.values():
             with tarfile.open(archive) as tar:
                 tar.extractall(scratch, filter="data")
-        solvers = [archive.stem for archive in archives]
         # By itself: it sets matplotlib up its own way, looks for its archive online, and talks.
         answer = subprocess.run(  # noqa: S603 - our own words
-            [sys.executable, "-m", "cocopp", "-o", str(page.resolve()), *solvers],
+            [sys.executable, "-m", "cocopp", "-o", str(page.resolve()), *archives],
             cwd=scratch,
             env=os.environ | {"MPLBACKEND": "Agg"},
             text=True,

@@ -89,7 +89,7 @@ def report(
     ----------
     sources : sequence of path
         Folders of `run`, whose solvers are packed to archives first, or such archives. An archive
-        is a solver, of the name of its file.
+        is a solver, of the name of the folder in it.
     page : path, optional
         The folder of the page: ``page`` in the first folder by default.
     """
@@ -99,14 +99,18 @@ def report(
             raise FileNotFoundError(f"sources: expected a folder or an archive, got {path}")
     folders = [path for path in paths if path.is_dir()]
     if page is None and not folders:
-        raise ValueError("page: expected a folder to write the page to, got none")
-    archives = []
+        raise ValueError(
+            "page: expected a folder for the page of these archives (--out on the command line), "
+            "got none"
+        )
+    archives: dict[str, Path] = {}
     for path in paths:
-        archives += _packed(path) if path.is_dir() else [path]
-    for archive in archives:
-        same = [str(other) for other in archives if other.stem == archive.stem]
-        if len(same) > 1:
-            raise ValueError(f"sources: expected each solver once, got {' and '.join(same)}")
+        for archive in _packed(path) if path.is_dir() else [path]:
+            solver = data.solver_in(archive)
+            if solver in archives:
+                both = f"{archives[solver]} and {archive}"
+                raise ValueError(f"sources: expected each solver once, got {solver} in {both}")
+            archives[solver] = archive
     return data.write_page(archives, folders[0] / "page" if page is None else Path(page))
 
 
