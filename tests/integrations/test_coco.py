@@ -372,6 +372,17 @@ def test_a_solver_that_fails_is_named_with_its_problem(own_solvers, tmp_path, ki
     assert not list(tmp_path.glob("problems/*/f*"))
 
 
+def test_a_budget_below_one_generation(own_solvers, tmp_path):
+    one = {"suite": "bbob", "dims": [3], "functions": [1], "instances": [1]}
+    message = r"budget: expected at least 4 evaluations, .*, got 3 \(1 per variable\)"
+    with pytest.raises(RuntimeError, match=message):
+        coco.run(["own_solvers:ByValues"], tmp_path, budget=1, **one)
+    assert not list(tmp_path.glob("problems/*/f*"))
+    coco.run(["own_solvers:ByValues"], tmp_path, budget=1.5, **one)
+    (record,) = tmp_path.glob("problems/*/f*/record.json")
+    assert json.loads(record.read_text())["evaluations"] == 4
+
+
 def test_a_missing_package_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(SystemExit, match=r'cocoex is not installed: pip install "fmnes\[coco\]"'):

@@ -131,19 +131,24 @@ def solve(problem: Any, task: Task, observer: Any) -> int:
         start_seed, seed = task.seeds(restart)
         np.random.seed(start_seed)  # noqa: NPY002 - COCO's proposal is drawn from it
         x0 = problem.initial_solution_proposal(restart)
-        if _run_once(problem, start(x0, SIGMA0, seed, restart), task.maxfevals):
+        if _run_once(problem, start(x0, SIGMA0, seed, restart), task):
             return restart + 1
         restart += 1
         observer.signal_restart(problem)
 
 
-def _run_once(problem: Any, search: Any, maxfevals: int) -> bool:
+def _run_once(problem: Any, search: Any, task: Task) -> bool:
     """One run; whether it was the last: the target is hit, or no generation fits any more."""
     both = takes_candidates(search)
     before = problem.evaluations
     while not search.stop():
         x = search.ask()
-        if problem.evaluations + len(x) > maxfevals:
+        if problem.evaluations + len(x) > task.maxfevals:
+            if problem.evaluations == 0:  # COCO writes no files then
+                raise ValueError(
+                    f"budget: expected at least {len(x)} evaluations, the first generation, "
+                    f"got {task.maxfevals} ({task.budget:g} per variable)"
+                )
             return True
         f = [problem(row) for row in x]
         if problem.final_target_hit:
