@@ -208,6 +208,14 @@ def test_one_command_from_problems_to_the_page(tmp_path, capsys):
     assert sorted(out.iterdir()) == kept  # nothing left beside the archives
 
 
+def test_a_finished_run_says_so(tmp_path, capsys):
+    run = ["coco", "run", "cr-fm-nes", *WORDS, "--budget", "20", "--no-page"]
+    assert main([*run, "--out", str(tmp_path)]) == 0
+    assert "already" not in capsys.readouterr().err
+    assert main([*run, "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr() == ("", "all 8 problems are solved already\n")
+
+
 def test_restarts_until_the_budget_is_spent(own_solvers, tmp_path):
     """Both kinds of tell; ten generations a run of 4, 8, 12, ... evaluations each."""
     names = ["own_solvers:ByValues", "own_solvers:ByPoints"]
@@ -248,6 +256,7 @@ def test_every_solver_starts_at_the_same_points():
         (["nope"], "solvers: expected one of cr-fm-nes, "),
         (["sep-cma:paper"], "solvers: expected sep-cma, which has no variants, got 'paper'"),
         (["cr-fm-nes:new"], "variant: expected 'safe' or 'paper', got 'new'"),
+        (["pycma:foo"], "solvers: expected pycma or pycma:vd, got 'pycma:foo'"),
         (["no_such_module:f"], "solvers: 'no_such_module:f' cannot be imported: "),
         (["os:sep"], "solvers: expected a function os:sep, got '/'"),
         (["os:getcwd"], r"solvers: os:getcwd(x0, sigma0, seed, restart) fails: "),

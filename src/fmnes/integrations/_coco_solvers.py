@@ -39,7 +39,9 @@ def factory_of(name: str) -> Factory:
     method, _, variant = name.partition(":")
     if method in METHODS:
         start: Factory = partial(_ours, method, _settings(method, variant))
-    elif name in _PEERS:
+    elif method == "pycma":
+        if name not in _PEERS:
+            raise ValueError(f"solvers: expected {' or '.join(_PEERS)}, got {name!r}")
         start = partial(_pycma, variant)
     else:
         start = ask_tell.imported("solvers", name, [*METHODS, *_PEERS])

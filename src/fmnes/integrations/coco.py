@@ -78,6 +78,8 @@ def run(
         todo = [task for task in tasks if not problems.is_done(task, root / label_of(task.solver))]
         if todo:
             _run_all(todo, root, min(workers, len(todo)), sum(t.maxfevals for t in tasks))
+        else:
+            print(f"all {len(tasks)} problems are solved already", file=sys.stderr)  # as the bar
 
 
 def report(
