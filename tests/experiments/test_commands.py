@@ -145,6 +145,29 @@ def test_the_trial_is_named_in_which_a_method_of_ones_own_raises(tmp_path, monke
     )
 
 
+def help_of(action, capsys, monkeypatch):
+    """What --help says, on a terminal so wide that no line is broken."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit, match="0"):
+        main(["paper", action, "--help"])
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_help_names_what_can_be_run(capsys, monkeypatch):
+    said = help_of("run", capsys, monkeypatch)
+    assert f"EXPERIMENT of {', '.join(protocol.EXPERIMENTS)} (default: all)" in said
+
+
+@pytest.mark.parametrize("name", protocol.EXPERIMENTS)
+def test_kept_is_empty_for_no_filter_of_the_whole_protocol(name):
+    """So that only --quick can be: its message is for it alone."""
+    kept, full = (
+        {(trial.dim, trial.function, trial.method) for trial in protocol.trials_of([name], size)}
+        for size in (protocol.kept, protocol.full)
+    )
+    assert kept == full
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -154,6 +177,20 @@ def test_the_trial_is_named_in_which_a_method_of_ones_own_raises(tmp_path, monke
         (["run", "fmnes"], "EXPERIMENT: expected one of ablation, constants"),
         (["run", "fm-nes", "--functions", "spheer"], "--functions: expected one of ellipsoid"),
         (["run", "fm-nes", "--dims", "81"], "--dims: expected one of 80; got 81"),
+        (
+            ["run", "high-dimensional"],
+            "--quick, the default: expected at least one trial, got none",
+        ),
+        (["run", "high-dimensional", "--dims", "200"], "; --kept has 1400, --full has 1400"),
+        (
+            ["run", "high-dimensional", "--dims", "80"],
+            "--dims: expected one of 200, 600, 1000; got",
+        ),
+        (["run", "witnesses", "--functions", "sphere"], "; --kept has 260, --full has 260"),
+        (
+            ["run", "fm-nes", "time", "--dims", "10", "--functions", "rastrigin"],
+            "--dims, --functions, --methods: expected at least one trial that meets them all, got",
+        ),
         (["run", "--workers", "0"], "--workers: expected a number >= 1, got 0"),
         (["verify", "--rows", "-3"], "--rows: expected a number >= 1, got -3"),
         (["report", "--results", "none.csv"], "none.csv: expected at least one trial, got none"),

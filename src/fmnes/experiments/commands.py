@@ -54,7 +54,10 @@ def add_command(commands: Any) -> None:
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     """Which trials: experiments, a size, and filters."""
     parser.add_argument(
-        "experiments", nargs="*", metavar="EXPERIMENT", help=f"of {', '.join(EXPERIMENTS)}; or all"
+        "experiments",
+        nargs="*",
+        metavar="EXPERIMENT",
+        help=f"of {', '.join(EXPERIMENTS)} (default: all)",
     )
     size = parser.add_mutually_exclusive_group()
     size.set_defaults(size="quick")
@@ -157,14 +160,33 @@ def _chosen(options: argparse.Namespace) -> list[Trial]:
     """The trials that the options ask for; every word of them has to mean something."""
     names = options.experiments or list(EXPERIMENTS)
     _known("EXPERIMENT", names, EXPERIMENTS)
-    chosen = trials_of(names, SIZES[options.size])
+    every = trials_of(names, protocol.full)
+    matching = every
     for option, field in (("dims", "dim"), ("functions", "function"), ("methods", "method")):
         wanted = getattr(options, option)
         if wanted is not None:
-            _known(f"--{option}", wanted, {getattr(trial, field) for trial in chosen})
-            chosen = [trial for trial in chosen if getattr(trial, field) in wanted]
+            _known(f"--{option}", wanted, {getattr(trial, field) for trial in every})
+            matching = [trial for trial in matching if getattr(trial, field) in wanted]
+    chosen = _some(matching, options.size)
     others = [protocol.beside(chosen, solver_of(name)) for name in options.beside]
     return list(dict.fromkeys([*chosen, *(trial for one in others for trial in one)]))
+
+
+def _some(matching: list[Trial], size: str) -> list[Trial]:
+    """Those of a size; there has to be one."""
+    if not matching:
+        raise ValueError(
+            "--dims, --functions, --methods: expected at least one trial that meets them all, got "
+            "none, not even with --kept or --full"
+        )
+    chosen = list(filter(SIZES[size], matching))
+    if not chosen:  # the other sizes have some of everything
+        raise ValueError(
+            "--quick, the default: expected at least one trial, got none: it has few methods, "
+            f"and d = 80 but for time; --kept has {sum(map(protocol.kept, matching))}, "
+            f"--full has {len(matching)}"
+        )
+    return chosen
 
 
 def _known(argument: str, words: list[Any], known: Any) -> None:
