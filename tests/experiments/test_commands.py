@@ -55,6 +55,12 @@ def test_verify_runs_rows_again(quick):
     assert done.returncode == 0
 
 
+def test_verify_says_that_no_row_took_so_little(quick):
+    words = ["paper", "verify", "--below", "0.0001", "--results", str(quick)]
+    with pytest.raises(SystemExit, match=r"--below: expected more than the \S+ s .*, got 0\.0001$"):
+        main(words)
+
+
 def test_report_is_one_page_that_needs_nothing_else(quick, capsys):
     assert main(["paper", "report", "--results", str(quick)]) == 0
     page = quick.parent / "report.html"
@@ -153,9 +159,15 @@ def help_of(action, capsys, monkeypatch):
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_help_names_what_can_be_run(capsys, monkeypatch):
+def test_help_says_what_can_be_run(capsys, monkeypatch):
     said = help_of("run", capsys, monkeypatch)
     assert f"EXPERIMENT of {', '.join(protocol.EXPERIMENTS)} (default: all)" in said
+
+
+def test_help_says_which_rows_are_verified(capsys, monkeypatch):
+    said = help_of("verify", capsys, monkeypatch)
+    assert "--below SECONDS only rows whose trial took less than this" in said
+    assert "(default: 60)" in said
 
 
 @pytest.mark.parametrize("name", protocol.EXPERIMENTS)

@@ -103,7 +103,11 @@ def _add_for_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=20, help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, help="which ones; others each time by default")
     parser.add_argument(
-        "--below", type=float, default=60.0, metavar="SECONDS", help="only rows that took less"
+        "--below",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="only rows whose trial took less than this, as the file says (default: %(default)g)",
     )
     _add_workers(parser)
 

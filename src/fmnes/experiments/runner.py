@@ -111,12 +111,17 @@ def verify(path: Path, count: int, workers: int, below: float, seed: int | None 
 
     Rows that measure time are left out: they cannot come out the same.
     """
-    rows = [
-        row for row in read(path).values() if row.trial.experiment != "time" and row.seconds < below
-    ]
+    rows = [row for row in read(path).values() if row.trial.experiment != "time"]
     if not rows:
         raise ValueError(f"{path}: expected at least one trial, got none")
-    chosen = random.Random(seed).sample(rows, min(count, len(rows)))
+    short = [row for row in rows if row.seconds < below]
+    if not short:
+        least = min(row.seconds for row in rows)
+        raise ValueError(
+            f"--below: expected more than the {least:.3g} s of the shortest trial in {path}, "
+            f"got {below:g}"
+        )
+    chosen = random.Random(seed).sample(short, min(count, len(short)))
     kept = {row.trial: row for row in chosen}
     differences = []
     with _Bar(list(kept)) as bar:
