@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from fmnes.cli import main
-from fmnes.experiments import protocol
+from fmnes.experiments import protocol, runner
 from fmnes.experiments.figures import FIGURES
 from fmnes.experiments.results import read
 
@@ -178,6 +178,25 @@ def test_kept_is_empty_for_no_filter_of_the_whole_protocol(name):
         for size in (protocol.kept, protocol.full)
     )
     assert kept == full
+
+
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [
+        (["report"], "matplotlib"),
+        (["report"], "scipy"),
+        (["run", "witnesses", "--kept"], "crfmnes"),
+        (["run", "--kept", "--workers", "1"], "cmaes"),
+    ],
+)
+def test_a_missing_package_names_the_extra(words, module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(runner, "run_trial", None)  # not even one is begun
+    with pytest.raises(SystemExit) as raised:
+        main(["paper", *words])
+    message = f'fmnes paper: {module} is not installed: pip install "fmnes[paper]"'
+    assert str(raised.value) == message
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,12 @@ def test_verify_finds_what_was_altered(uninterrupted, tmp_path):
     assert difference.kept.evaluations == difference.again.evaluations + 12
 
 
+def test_verify_needs_the_packages_of_its_rows_before_it_begins(uninterrupted, monkeypatch):
+    monkeypatch.setitem(sys.modules, "crfmnes", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "fmnes\[paper\]"'):
+        runner.verify(uninterrupted, count=len(TRIALS), workers=1, below=1e9)
+
+
 def test_without_a_terminal_there_are_lines_of_progress(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(runner, "EVERY", 0.0)
     runner.run(TRIALS[:2], tmp_path / "results.csv", workers=1)

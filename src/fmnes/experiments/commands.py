@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fmnes.experiments import protocol
+from fmnes.experiments import extras, protocol
 from fmnes.experiments.protocol import EXPERIMENTS, SIZES, Trial, expected_seconds, trials_of
 from fmnes.experiments.solvers import solver_of
 
@@ -207,6 +207,7 @@ def _positive(argument: str, number: int) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     """Write the page."""
+    extras.require("paper", "matplotlib", "scipy")
     from fmnes.experiments import report
 
     page = report.write(options.results, options.out or options.results.parent)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import fmnes
 from fmnes import kernels
+from fmnes.experiments import extras
 from fmnes.experiments.processes import pool
 from fmnes.experiments.protocol import Trial, expected_seconds
 from fmnes.experiments.results import Appender, Row, read
@@ -56,6 +57,7 @@ def run(trials: Iterable[Trial], path: Path, workers: int) -> int:
     with Appender(path) as results:  # locked before it is read: no trial can be there twice
         done = read(path)
         missing = [trial for trial in trials if trial not in done]
+        _require_packages(missing)
         with _Bar(missing) as bar:
             for timed, at_once in ((False, workers), (True, 1)):
                 batch = [trial for trial in missing if (trial.experiment == "time") == timed]
@@ -63,6 +65,12 @@ def run(trials: Iterable[Trial], path: Path, workers: int) -> int:
                     results.add([row])
                     bar.update(row)
     return len(missing)
+
+
+def _require_packages(trials: Iterable[Trial]) -> None:
+    """Those of all trials: nobody wants to hear of one after hours."""
+    needed = {PACKAGES[trial.solver] for trial in trials if trial.solver in PACKAGES}
+    extras.require("paper", *sorted(needed))
 
 
 def _rows(trials: list[Trial], workers: int) -> Iterator[Row]:
@@ -123,6 +131,7 @@ def verify(path: Path, count: int, workers: int, below: float, seed: int | None 
         )
     chosen = random.Random(seed).sample(short, min(count, len(short)))
     kept = {row.trial: row for row in chosen}
+    _require_packages(kept)
     differences = []
     with _Bar(list(kept)) as bar:
         for again in _rows(list(kept), workers):
