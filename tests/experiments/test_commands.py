@@ -1,5 +1,6 @@
 """`fmnes paper` as a user types it: list, run, report, verify, and mistakes."""
 
+import os
 import re
 import subprocess
 import sys
@@ -178,6 +179,16 @@ def test_kept_is_empty_for_no_filter_of_the_whole_protocol(name):
         for size in (protocol.kept, protocol.full)
     )
     assert kept == full
+
+
+@pytest.mark.parametrize(("words", "workers"), [([], 1), (["--workers", "3"], 3)])
+def test_a_process_for_each_core_that_we_may_use(words, workers, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(runner, "run", lambda trials, path, workers: asked.append(workers))
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)  # of the machine that a container is on
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {5}, raising=False)
+    main(["paper", "run", "fm-nes", *words, "--results", str(tmp_path / "results.csv")])
+    assert asked == [workers]
 
 
 @pytest.mark.parametrize(

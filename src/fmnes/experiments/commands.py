@@ -82,9 +82,8 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers",
         type=int,
-        default=os.cpu_count() or 1,
         metavar="N",
-        help="processes at a time (default: all %(default)s cores)",
+        help="processes at a time (default: one for each core that we may use)",
     )
 
 
@@ -149,8 +148,7 @@ def _run(options: argparse.Namespace) -> int:
 
     _look_here_too()
     chosen = _chosen(options)
-    _positive("--workers", options.workers)
-    count = runner.run(chosen, options.results, options.workers)
+    count = runner.run(chosen, options.results, _workers(options))
     print(f"{len(chosen)} trials, {count} of them run now; results in {options.results}")
     return 0
 
@@ -205,6 +203,16 @@ def _positive(argument: str, number: int) -> None:
         raise ValueError(f"{argument}: expected a number >= 1, got {number}")
 
 
+def _workers(options: argparse.Namespace) -> int:
+    """As many as are asked for, or as there are cores."""
+    from fmnes.experiments.processes import cores
+
+    if options.workers is None:
+        return cores()
+    _positive("--workers", options.workers)
+    return int(options.workers)
+
+
 def _report(options: argparse.Namespace) -> int:
     """Write the page."""
     extras.require("paper", "matplotlib", "scipy")
@@ -221,9 +229,8 @@ def _verify(options: argparse.Namespace) -> int:
 
     _look_here_too()
     _positive("--rows", options.rows)
-    _positive("--workers", options.workers)
     check = runner.verify(
-        options.results, options.rows, options.workers, options.below, options.seed
+        options.results, options.rows, _workers(options), options.below, options.seed
     )
     for kept, again in check.differences:
         print(f"{kept.trial}: expected {kept.evaluations} evaluations and {kept.value} with")

@@ -19,6 +19,13 @@ import numpy as np
 _BEYOND_AVX2 = ("X86_V4", "AVX512")  # how NumPy names what it must not use begins like this
 
 
+def cores() -> int:
+    """How many cores we may use: in a container or a job of a cluster, not all of the machine."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @contextmanager
 def pool(workers: int) -> Iterator[Executor]:
     """An executor of so many pinned processes; on an exception they are ended at once."""
