@@ -10,13 +10,11 @@ is no number, of packages). All but the first are failures.
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import fmnes
 from fmnes import _random as random
@@ -24,17 +22,11 @@ from fmnes._engine import Address, Engine
 from fmnes.algorithms import METHODS, Algorithm, cr_fm_nes, sep_cma, vd_cma
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms._shared import Shape
-from fmnes.experiments import ask_tell, protocol
+from fmnes.experiments import ask_tell, packages, protocol
+from fmnes.experiments.packages import Outcome
 from fmnes.problems import Problem
 
 ENDLESS = fmnes.Stopping(tolx=0.0, tolsigmaup=math.inf, stagnation=10**9)
-
-
-class Outcome(NamedTuple):
-    """What came of a run."""
-
-    evaluations: int
-    value: float  # the best
 
 
 Solve = Callable[[Problem, int, int, float, int], Outcome]
@@ -116,7 +108,7 @@ def _driven(
     if generation:
         state = state._replace(generation=state.generation + generation)
     engine = Engine(algorithm, params, state, Address(seed, random.population_stream(0)), 0.0)
-    run = _Run(problem, ftarget, maxfevals)
+    run = packages.Run(problem, ftarget, maxfevals)
     while run.goes_on(popsize) and engine.state.sigma > 0:
         with np.errstate(all="ignore"):
             engine.tell(run.evaluate(engine.ask(0, popsize)), run.best)
@@ -146,111 +138,8 @@ def _vd_cma_of_pycma(dim: int, popsize: int) -> tuple[Algorithm, Any, int]:
 
 @cache
 def _step_size_rates_of_pycma(dim: int, popsize: int) -> tuple[float, float]:
-    rates = _pycma_strategy("vd", np.zeros(dim), 1.0, popsize, 1).adapt_sigma
+    rates = packages.pycma_strategy("vd", np.zeros(dim), 1.0, popsize, 1).adapt_sigma
     return rates.cs, rates.damps
-
-
-# === The packages ===
-
-
-class _Run:
-    """What all of them are watched by: the evaluations, the best value, and the end."""
-
-    def __init__(self, problem: Problem, ftarget: float, maxfevals: int) -> None:
-        self._problem, self._ftarget, self._maxfevals = problem, ftarget, maxfevals
-        self.evaluations, self.best, self._settled = 0, math.inf, False
-
-    def evaluate(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The values of one generation."""
-        f = self._problem(x)
-        self.note(f)
-        return f
-
-    def note(self, f: NDArray[np.float64]) -> None:
-        """A generation has these values."""
-        self.evaluations += len(f)
-        least, most = float(np.min(f)), float(np.max(f))
-        self.best = min(self.best, least)  # a NaN is never less
-        self._settled = not most - least > 1e-14 * abs(most)
-
-    def goes_on(self, popsize: int) -> bool:
-        """Whether there is another generation."""
-        spent = self.evaluations + popsize > self._maxfevals
-        return not (spent or self._settled or self.best <= self._ftarget)
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came of it."""
-        return Outcome(self.evaluations, self.best)
-
-
-def _authors(problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals: int) -> Outcome:
-    """The package crfmnes 1.0.0, its Python loop over violations of a box switched off."""
-    from crfmnes import CRFMNES
-
-    run = _Run(problem, ftarget, maxfevals)
-    values: list[float] = []
-
-    def evaluate(x: NDArray[np.float64]) -> float:  # it hands over a column
-        values.append(float(problem(x[:, 0])))
-        return values[-1]
-
-    opt = CRFMNES(
-        problem.dim,
-        evaluate,
-        problem.x0.reshape(-1, 1).copy(),
-        problem.sigma0,
-        popsize,
-        seed=seed,
-        use_constraint_violation=False,
-    )
-    while run.goes_on(popsize) and np.isfinite(opt.sigma):
-        with np.errstate(all="ignore"):
-            opt.one_iteration()
-        run.note(np.asarray(values))
-        values.clear()
-    return run.outcome
-
-
-def _pycma_strategy(
-    kind: str, x0: NDArray[np.float64], sigma0: float, popsize: int, seed: int
-) -> Any:
-    """Of pycma: VD-CMA or diagonal CMA-ES, which nothing ends but its caller."""
-    import cma
-    from cma.restricted_gaussian_sampler import GaussVDSampler
-
-    options: dict[str, Any] = {"popsize": popsize, "seed": seed, "verbose": -9}
-    if kind == "vd":
-        options = GaussVDSampler.extend_cma_options(options)
-    else:
-        options["CMA_diagonal"] = True
-    return cma.CMAEvolutionStrategy(x0, sigma0, options)
-
-
-def _pycma(
-    kind: str, problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals: int
-) -> Outcome:
-    run = _Run(problem, ftarget, maxfevals)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        es = _pycma_strategy(kind, problem.x0, problem.sigma0, popsize, seed)
-        while run.goes_on(popsize):
-            x = es.ask()
-            es.tell(x, run.evaluate(np.asarray(x)).tolist())
-    return run.outcome
-
-
-def _cmaes(problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals: int) -> Outcome:
-    from cmaes import SepCMA
-
-    run = _Run(problem, ftarget, maxfevals)
-    opt = SepCMA(problem.x0.copy(), problem.sigma0, population_size=popsize, seed=seed)
-    while run.goes_on(popsize):
-        x = np.asarray([opt.ask() for _ in range(popsize)])
-        if not (np.abs(x) < 1e32).all():  # cmaes takes no others: it has diverged
-            break
-        opt.tell(list(zip(x, run.evaluate(x).tolist(), strict=True)))
-    return run.outcome
 
 
 # === Those of a user ===
@@ -263,7 +152,7 @@ def _asked(
     factory = ask_tell.imported("--beside", name, list(METHODS))
     solver = factory(problem.x0.copy(), problem.sigma0, popsize, seed)
     ask_tell.check("--beside", name, solver)
-    run = _Run(problem, ftarget, maxfevals)
+    run = packages.Run(problem, ftarget, maxfevals)
     both = ask_tell.takes_candidates(solver)
     while run.goes_on(popsize) and not solver.stop():
         x = np.asarray(solver.ask())
@@ -292,11 +181,11 @@ SOLVERS: dict[protocol.Solver, Solve] = {
     **{(name, "ours"): _fixed(name) for name in METHODS if name != "cr-fm-nes"},
     protocol.SAFE: _fixed(fmnes.CRFMNES()),
     protocol.PAPER: _fixed(fmnes.CRFMNES(variant="paper")),
-    protocol.AUTHORS: _authors,
-    protocol.VD_PYCMA: partial(_pycma, "vd"),
+    protocol.AUTHORS: packages.authors,
+    protocol.VD_PYCMA: partial(packages.pycma, "vd"),
     protocol.VD_FED: partial(_driven, _vd_cma_of_pycma),
-    protocol.SEP_CMAES: _cmaes,
-    protocol.SEP_PYCMA: partial(_pycma, "diagonal"),
+    protocol.SEP_CMAES: packages.cmaes,
+    protocol.SEP_PYCMA: partial(packages.pycma, "diagonal"),
     protocol.SEP_FED_CMAES: partial(_driven, _sep_cma_of_cmaes),
     protocol.SEP_FED_PYCMA: _fixed(fmnes.SepCMA(rates="pycma")),
     protocol.ABLATIONS[0]: _fixed(fmnes.CRFMNES(variant="paper", distance_weights=False)),
