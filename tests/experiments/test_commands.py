@@ -214,6 +214,8 @@ def test_a_missing_package_names_the_extra(words, module, tmp_path, monkeypatch)
     ("words", "message"),
     [
         (["run", "--beside", "snez"], "--beside: expected one of cr-fm-nes, fm-nes"),
+        (["run", "--beside", "cr-fm-nes:papr"], "expected a variant of cr-fm-nes: safe, paper, "),
+        (["run", "--beside", "os:getcwd"], "os:getcwd(x0, sigma0, popsize, seed) fails: TypeError"),
         (["run", "--beside", "none:of"], "--beside: 'none:of' cannot be imported"),
         (["run", "--beside", "os:sep"], "--beside: expected a function os:sep, got '/'"),
         (["run", "fmnes"], "EXPERIMENT: expected one of ablation, constants"),

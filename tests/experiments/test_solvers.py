@@ -5,7 +5,7 @@ import pytest
 
 from fmnes.experiments import protocol
 from fmnes.experiments.runner import run_trial
-from fmnes.experiments.solvers import SOLVERS
+from fmnes.experiments.solvers import SOLVERS, solve, solver_of
 from fmnes.problems import PROBLEMS, Problem
 
 problem_of = PROBLEMS["sphere"]
@@ -46,3 +46,66 @@ def test_the_row_names_the_versions_that_had_a_part():
     assert f"numpy {np.__version__}" in row.versions
     assert row.success
     assert row.value <= 1e-10
+
+
+# --- Those of --beside ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "solver"),
+    [
+        ("cr-fm-nes", protocol.SAFE),
+        ("cr-fm-nes:paper", protocol.PAPER),
+        ("cr-fm-nes:authors", protocol.AUTHORS),
+        ("snes", ("snes", "ours")),
+        ("sep-cma", protocol.SEP_CMA),
+        ("sep-cma:pycma", protocol.SEP_PYCMA),
+        ("vd-cma", protocol.VD_CMA),
+    ],
+)
+def test_a_method_and_its_variants_have_names(name, solver):
+    assert solver_of(name) == solver
+    assert solver in SOLVERS
+
+
+def test_a_variant_that_is_not_there_is_refused():
+    with pytest.raises(
+        ValueError, match=r"--beside: expected a variant of snes: ours; got 'paper'"
+    ):
+        solver_of("snes:paper")
+
+
+OWN = """
+import fmnes
+
+
+def {name}({arguments}):
+    return fmnes.Optimizer(x0, sigma0, popsize=popsize, rng=seed)
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A module of a user's with a function that takes these arguments."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name, arguments):
+        (tmp_path / f"{name}.py").write_text(OWN.format(name=name, arguments=arguments))
+        return f"{name}:{name}"
+
+    return write
+
+
+def test_the_order_of_the_arguments_does_not_matter(own):
+    name = own("turned", "seed, popsize, sigma0, x0")
+    trial = protocol.Trial("evaluations", "sphere", 10, 10, *solver_of(name), 0)
+    assert solve(trial).value <= 1e-10
+
+
+def test_a_solver_made_for_coco_is_refused(own):
+    name = own("for_coco", "x0, sigma0, seed, restart")
+    expected = (
+        r"--beside: for_coco:for_coco\(x0, sigma0, popsize, seed\) fails: TypeError: .*popsize"
+    )
+    with pytest.raises(RuntimeError, match=expected):
+        solver_of(name)

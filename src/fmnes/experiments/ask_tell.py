@@ -50,6 +50,21 @@ def imported(argument: str, name: str, others: Sequence[str]) -> Callable[..., A
     return made
 
 
+def begun(argument: str, name: str, factory: Callable[..., Any], **arguments: Any) -> AskTell:
+    """A run that the factory begins.
+
+    It is called by keyword: one that takes other arguments, or in another order, must not run.
+    """
+    try:
+        run: AskTell = factory(**arguments)
+    except Exception as error:  # a user's function may raise anything
+        raise RuntimeError(
+            f"{argument}: {name}({', '.join(arguments)}) fails: {type(error).__name__}: {error}"
+        ) from error
+    check(argument, name, run)
+    return run
+
+
 def check(argument: str, name: str, run: Any) -> None:
     """Complain about an object that cannot ask and tell."""
     missing = [part for part in ("ask", "tell", "stop") if not callable(getattr(run, part, None))]

@@ -72,9 +72,9 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="SOLVER",
-        help="others on the same problems: methods of THE TABLE, or your own as "
-        "package.module:factory, where factory(x0, sigma0, popsize, seed) returns an object with "
-        "ask(), tell(f) or tell(x, f), and stop()",
+        help="others on the same problems: methods of THE TABLE (cr-fm-nes, or cr-fm-nes:paper for "
+        "a variant), or your own as package.module:factory, where factory(x0, sigma0, popsize, "
+        "seed), called by keyword, returns an object with ask(), tell(f) or tell(x, f), and stop()",
     )
 
 

@@ -24,7 +24,7 @@ from fmnes.algorithms import _phases as phases
 from fmnes.algorithms._shared import Shape
 from fmnes.experiments import ask_tell, packages, protocol
 from fmnes.experiments.packages import Outcome
-from fmnes.problems import Problem
+from fmnes.problems import PROBLEMS, Problem
 
 ENDLESS = fmnes.Stopping(tolx=0.0, tolsigmaup=math.inf, stagnation=10**9)
 
@@ -145,13 +145,17 @@ def _step_size_rates_of_pycma(dim: int, popsize: int) -> tuple[float, float]:
 # === Those of a user ===
 
 
+def _begun(name: str, problem: Problem, popsize: int, seed: int) -> ask_tell.AskTell:
+    """``factory(x0, sigma0, popsize, seed)`` makes an object that asks and tells."""
+    factory = ask_tell.imported("--beside", name, list(METHODS))
+    start = {"x0": problem.x0.copy(), "sigma0": problem.sigma0, "popsize": popsize, "seed": seed}
+    return ask_tell.begun("--beside", name, factory, **start)
+
+
 def _asked(
     name: str, problem: Problem, popsize: int, seed: int, ftarget: float, maxfevals: int
 ) -> Outcome:
-    """``factory(x0, sigma0, popsize, seed)`` makes an object that asks and tells."""
-    factory = ask_tell.imported("--beside", name, list(METHODS))
-    solver = factory(problem.x0.copy(), problem.sigma0, popsize, seed)
-    ask_tell.check("--beside", name, solver)
+    solver = _begun(name, problem, popsize, seed)
     run = packages.Run(problem, ftarget, maxfevals)
     both = ask_tell.takes_candidates(solver)
     while run.goes_on(popsize) and not solver.stop():
@@ -162,11 +166,17 @@ def _asked(
 
 
 def solver_of(name: str) -> protocol.Solver:
-    """A method of THE TABLE, or ``package.module:factory``; it has to be there."""
-    if name not in METHODS:
-        ask_tell.imported("--beside", name, list(METHODS))
+    """``method``, ``method:variant``, or ``package.module:factory``, after one trial start."""
+    method, _, variant = name.partition(":")
+    if method not in METHODS:
+        _begun(name, PROBLEMS["sphere"](20), popsize=12, seed=1)
         return name, "yours"
-    return protocol.SAFE if name == "cr-fm-nes" else (name, "ours")
+    variants = [solver[1] for solver in SOLVERS if solver[0] == method]
+    variant = variant or variants[0]
+    if variant not in variants:
+        known = ", ".join(variants)
+        raise ValueError(f"--beside: expected a variant of {method}: {known}; got {variant!r}")
+    return method, variant
 
 
 def solve(trial: protocol.Trial) -> Outcome:
@@ -177,7 +187,7 @@ def solve(trial: protocol.Trial) -> Outcome:
 
 # === The table ===
 
-SOLVERS: dict[protocol.Solver, Solve] = {
+SOLVERS: dict[protocol.Solver, Solve] = {  # the first one of a method is its default
     **{(name, "ours"): _fixed(name) for name in METHODS if name != "cr-fm-nes"},
     protocol.SAFE: _fixed(fmnes.CRFMNES()),
     protocol.PAPER: _fixed(fmnes.CRFMNES(variant="paper")),
