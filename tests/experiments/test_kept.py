@@ -9,7 +9,7 @@ import pytest
 
 from fmnes.experiments import protocol, report, runner, solvers
 from fmnes.experiments.agreement import ENOUGH, PAIRS, agreements
-from fmnes.experiments.claims import name_of
+from fmnes.experiments.names import name_of
 from fmnes.experiments.results import read
 from fmnes.experiments.statistics import Problem, Table
 

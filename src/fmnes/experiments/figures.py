@@ -12,7 +12,6 @@ import numpy as np
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import cr_fm_nes, dx_nes_ic
 from fmnes.experiments import protocol
-from fmnes.experiments.claims import name_of
 from fmnes.experiments.drawing import (
     Point,
     draw_intervals,
@@ -22,6 +21,7 @@ from fmnes.experiments.drawing import (
     set_log_limits,
     set_log_ticks,
 )
+from fmnes.experiments.names import name_of
 from fmnes.experiments.protocol import Solver
 from fmnes.experiments.statistics import Table
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from fmnes.experiments import coverage, figures, protocol, results
 from fmnes.experiments.agreement import PAIRS, RULE, Agreement, agreements
-from fmnes.experiments.claims import Claim, claims, name_of
+from fmnes.experiments.claims import Claim, claims
+from fmnes.experiments.names import name_of
 from fmnes.experiments.protocol import Solver
 from fmnes.experiments.statistics import Cell, Problem, Table
 
