@@ -179,6 +179,31 @@ def test_one_trial_decides_nothing_and_the_verdict_says_so():
     assert found.held == "5 of 5, 1 undecided"
 
 
+def test_where_the_praised_method_solves_nothing_the_claim_is_not_confirmed():
+    """Nor if the other one fails as well, which leaves no ratio."""
+    world = World()
+    world.factors |= {("sep-cma", "cigar"): math.inf, ("cr-fm-nes", "cigar"): math.inf}
+    found = claims(world.table())[index_of("deteriorates")]
+    assert found.verdict == "confirmed in part"
+    assert found.held == "10 of 12"  # VD-CMA still solves it
+    failed = [check for check in found.checks if check.outcome == "fails"]
+    assert {check.where for check in failed} == {("cigar", "d = 80")}
+    assert "neither" in str(failed[0])
+
+
+def test_one_failure_of_the_praised_method_decides_nothing():
+    """One trial of it, where both fail."""
+    world = World()
+    world.factors |= {("sep-cma", "cigar"): math.inf, ("cr-fm-nes", "cigar"): math.inf}
+    table = Table(
+        row
+        for rows in world.table().rows.values()
+        for row in rows
+        if not (row.trial.function == "cigar" and row.trial.trial)
+    )
+    assert claims(table)[index_of("deteriorates")].count("fails") == 0
+
+
 def test_the_measured_range_is_shown():
     found = claims(World().table())[index_of("several times fewer")]
     (measured,) = found.measured

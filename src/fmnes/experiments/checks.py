@@ -3,11 +3,13 @@
 A check compares ratios with a threshold, which stands beside the words that it translates; ratios
 are between metrics at the same population size, and what is called typical is their geometric mean.
 It holds or fails where the 95 % interval of the ratio lies on one side of the threshold, and is
-undecided where the interval crosses it, or where a side has but one trial.
+undecided where the interval crosses it, or where a side has but one trial. The second of two
+solvers is the one that the claim praises: where no trial of it succeeds the check fails, whatever
+the first one does.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fmnes.experiments import protocol
@@ -44,14 +46,22 @@ class Asked(NamedTuple):
         bounds += [f"below {self.high:.3g}"] * math.isfinite(self.high)
         return f"{self.words} ({'typically ' * self.typically}{' and '.join(bounds)})"
 
-    def outcome(self, ratios: Iterable[Ratio]) -> str:
+    def outcome(self, ratios: Collection[Ratio]) -> str:
         """By the 95 % intervals: all of them inside, or one outside."""
+        if any(_praise_is_undue(ratio) for ratio in ratios):
+            return "fails"
         asked = [typical(ratios)] if self.typically else ratios
         intervals = [ratio.interval for ratio in asked]
         if all(self.low < low and high <= self.high for low, high in intervals):
             return "holds"
         outside = any(high < self.low or low > self.high for low, high in intervals)
         return "fails" if outside else "undecided"
+
+
+def _praise_is_undue(ratio: Ratio) -> bool:
+    """Whether the second one solves nothing; of one trial that is chance."""
+    second = ratio.cells[-1] if ratio.cells else None
+    return second is not None and second.trials > 1 and second.successes == 0
 
 
 def decide(pair: str, where: tuple[str, ...], asked: Asked, ratios: Mapping[str, Ratio]) -> Check:
