@@ -93,16 +93,31 @@ def verdicts(world):
 
 
 def index_of(words):
-    (found,) = [k for k, claim in enumerate(claims(Table([]))) if words in claim.words]
+    (found,) = [k for k, claim in enumerate(claims(Table([]))) if words in claim.reading]
     return found
 
 
 def test_in_a_world_of_the_papers_making_every_claim_is_confirmed():
-    assert set(verdicts(World())) == {"confirmed"}
+    found = [claim for claim in claims(World().table()) if claim.checks]
+    assert {claim.verdict for claim in found} == {"confirmed"}
 
 
 def test_without_rows_no_claim_is_judged():
-    assert {claim.verdict for claim in claims(Table([]))} == {"not run"}
+    assert {claim.verdict for claim in claims(Table([])) if claim.checks} == {"not run"}
+
+
+def test_a_claim_without_checks_has_no_verdict():
+    (found,) = [claim for claim in claims(World().table()) if not claim.checks]
+    assert "will fail" in found.quote
+    assert "docs/which-method.md" in found.reading
+    assert (found.verdict, found.held, found.measured) == ("no verdict", "no checks", [])
+
+
+def test_each_reading_has_the_thresholds_of_its_checks():
+    for claim in claims(World().table()):
+        for check in claim.checks:
+            threshold = check.asked.rpartition("(")[2].rstrip(")")
+            assert threshold in claim.reading
 
 
 @pytest.mark.parametrize(
@@ -111,13 +126,14 @@ def test_without_rows_no_claim_is_judged():
         ("several times fewer", {("fm-nes", "ellipsoid"): 1.3}),
         ("several times fewer", {("fm-nes", "rosenbrock"): 1.1}),
         ("several times fewer", {("fm-nes", "rastrigin"): 0.8}),
-        ("competitive with Sep-CMA", {("sep-cma", "ktablet"): 0.5}),
-        ("On Rosenbrock", {("sep-cma", "rosenbrock"): 1.2}),
-        ("On Rosenbrock", {("vd-cma", "rosenbrock"): 0.9}),
+        ("eta_B and c_1", {("fm-nes", "ktablet"): 0.9}),
+        ("level with Sep-CMA", {("sep-cma", "ktablet"): 0.5}),
+        ("ahead of both on Rosenbrock", {("sep-cma", "rosenbrock"): 1.2}),
+        ("ahead of both on Rosenbrock", {("vd-cma", "rosenbrock"): 0.9}),
         ("ahead on Rastrigin", {("vd-cma", "rastrigin"): 0.9}),
-        ("deteriorates", {("sep-cma", "cigar"): 1.0}),
-        ("deteriorates", {("r1-nes", "ellipsoid"): 1.0}),
-        ("than R1-NES", {("r1-nes", "cigar"): 1.0}),
+        ("rotated cigar", {("sep-cma", "cigar"): 1.0}),
+        ("rotated cigar", {("r1-nes", "ellipsoid"): 1.0}),
+        ("R1-NES over VD-CMA", {("r1-nes", "cigar"): 1.0}),
     ],
 )
 def test_altered_rows_flip_the_verdict(words, altered):
@@ -143,7 +159,7 @@ def test_altered_everywhere_a_claim_is_contradicted():
 def test_altered_times_flip_the_verdict(solver, seconds):
     world = World()
     world.seconds[solver] = seconds
-    assert verdicts(world)[index_of("computation time")] == "confirmed in part"
+    assert verdicts(world)[index_of("time per iteration")] == "confirmed in part"
 
 
 def test_parts_that_do_nothing_do_not_explain_the_lead_over_vd_cma():
@@ -174,7 +190,7 @@ def test_one_trial_decides_nothing_and_the_verdict_says_so():
         for row in rows
         if not (row.trial.dim == 1000 and row.trial.method == "vd-cma" and row.trial.trial)
     )
-    found = claims(table)[index_of("On Rosenbrock")]
+    found = claims(table)[index_of("ahead of both on Rosenbrock")]
     assert found.verdict == "confirmed as far as decided"
     assert found.held == "5 of 5, 1 undecided"
 
@@ -183,7 +199,7 @@ def test_where_the_praised_method_solves_nothing_the_claim_is_not_confirmed():
     """Nor if the other one fails as well, which leaves no ratio."""
     world = World()
     world.factors |= {("sep-cma", "cigar"): math.inf, ("cr-fm-nes", "cigar"): math.inf}
-    found = claims(world.table())[index_of("deteriorates")]
+    found = claims(world.table())[index_of("rotated cigar")]
     assert found.verdict == "confirmed in part"
     assert found.held == "10 of 12"  # VD-CMA still solves it
     failed = [check for check in found.checks if check.outcome == "fails"]
@@ -201,7 +217,7 @@ def test_one_failure_of_the_praised_method_decides_nothing():
         for row in rows
         if not (row.trial.function == "cigar" and row.trial.trial)
     )
-    assert claims(table)[index_of("deteriorates")].count("fails") == 0
+    assert claims(table)[index_of("rotated cigar")].count("fails") == 0
 
 
 def test_the_measured_range_is_shown():
@@ -210,8 +226,20 @@ def test_the_measured_range_is_shown():
     assert measured.startswith("FM-NES / CR-FM-NES (paper): 6 (ellipsoid, d = 80); 5 (ktablet")
 
 
+def test_the_rates_are_no_cause_if_a_lower_one_does_as_well():
+    assert verdicts(World(retuned=1.0))[index_of("eta_B and c_1")] == "confirmed in part"
+
+
+def test_the_rates_of_both_methods_are_those_of_their_formulas():
+    """eta_B: tanh((0.02 lambda + 5) / 43.4) over 180 d tanh(0.02 lambda) / (47 d^2 + 6400)."""
+    found = claims(World().table())[index_of("eta_B and c_1")]
+    of_matrix, of_rank_one = found.checks[:2]
+    assert of_matrix.ratios == pytest.approx((7.59355, 4.53147), rel=1e-5)  # lambda = 18 and 36
+    assert of_rank_one.ratios == pytest.approx((12.5, 12.5))  # (d - 5) / 6
+
+
 def test_a_better_learning_rate_contradicts_the_fit():
-    assert verdicts(World(retuned=0.6))[index_of("fitted")] == "contradicted"
+    assert verdicts(World(retuned=0.6))[index_of("the fitted one")] == "contradicted"
 
 
 def verdict(ours, theirs, ours_solved=None, theirs_solved=None):

@@ -107,10 +107,16 @@ def at_the_default(table: Table, function: str, dim: int, over: Solver) -> dict[
     return {popsize: ratio for popsize, ratio in found.items() if popsize == smallest}
 
 
-def each_function(table: Table, solver: Solver, asked: Asked) -> Iterator[Check]:
+def each_function(
+    table: Table,
+    solver: Solver,
+    asked: Asked,
+    functions: Iterable[str] = protocol.FUNCTIONS,
+    dims: Iterable[int] = (80, 200),
+) -> Iterator[Check]:
     """A check for each: what a part does depends on the function."""
-    for dim in (80, 200):
-        for function in protocol.FUNCTIONS:
+    for dim in dims:
+        for function in functions:
             found = at_the_default(table, function, dim, solver)
             ratios = {f"λ = {popsize}": ratio for popsize, ratio in found.items()}
             yield decide(pair_of(solver, protocol.PAPER), (function, f"d = {dim}"), asked, ratios)

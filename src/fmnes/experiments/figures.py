@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmnes.algorithms import _phases as phases
-from fmnes.algorithms import cr_fm_nes, dx_nes_ic
-from fmnes.experiments import protocol
+from fmnes.experiments import protocol, rates
 from fmnes.experiments.drawing import (
     Point,
     draw_intervals,
@@ -69,12 +67,10 @@ _RC: Any = {
 def learning_rates(table: Table) -> "Figure":
     """The learning rate of the covariance in CR-FM-NES and FM-NES (movement), lambda = 20."""
     del table  # it needs no runs
-    dims, lam = protocol.TIME_DIMS, np.asarray(float(protocol.TIME_POPSIZE))
-    movement = np.asarray(phases.MOVEMENT)
+    dims = protocol.TIME_DIMS
+    cr, fm = zip(*(rates.eta_B(dim, protocol.TIME_POPSIZE) for dim in dims), strict=True)
     figure = new_figure(3.3, 2.4)
     axes = figure.subplots()
-    cr = [cr_fm_nes.fitted_eta_B(np, d, lam) for d in dims]
-    fm = [dx_nes_ic.published_eta_B(np, d, movement, lam) for d in dims]
     axes.plot(dims, cr, **STYLES[protocol.PAPER])
     axes.plot(dims, fm, **STYLES[protocol.FM_NES])
     axes.set(xlabel="dimension $d$", ylabel="learning rate", ylim=(0, None))

@@ -179,7 +179,7 @@ def _claims(found: Iterable[Claim]) -> Iterator[str]:
         kind = {"contradicted": "contradicted", "not": "missing", "undecided": "undecided"}.get(
             claim.verdict.split()[0], "part" if claim.verdict.endswith("part") else "confirmed"
         )
-        yield f"<tr><td>{claim.where}<td>{html.escape(claim.words)}<ul>"
+        yield f"<tr><td>{claim.where}<td>{'<br>'.join(map(html.escape, claim.words))}<ul>"
         yield from (f"<li>{html.escape(measured)}</li>" for measured in claim.measured)
         yield f"</ul><details><summary>checks that hold: {claim.held}</summary><ul>"
         for check in claim.checks:
@@ -199,8 +199,8 @@ def _claims_in_markdown(found: Iterable[Claim]) -> Iterator[str]:
     yield "| section | claim | measured | verdict | checks that hold |"
     yield "|---|---|---|---|---|"
     for claim in found:
-        measured = "<br>".join(claim.measured)
-        yield f"| {claim.where} | {claim.words} | {measured} | **{claim.verdict}** | {claim.held} |"
+        words, measured = "<br>".join(claim.words), "<br>".join(claim.measured)
+        yield f"| {claim.where} | {words} | {measured} | **{claim.verdict}** | {claim.held} |"
 
 
 def _cells(
