@@ -22,46 +22,10 @@ from fmnes.experiments.drawing import (
 from fmnes.experiments.names import name_of
 from fmnes.experiments.protocol import Solver
 from fmnes.experiments.statistics import Table
+from fmnes.experiments.styles import RC, STYLES, TITLES, bar_style_of, patch_of, style_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-TITLES = {
-    "sphere": "Sphere",
-    "ktablet": "k-Tablet",
-    "ellipsoid": "Ellipsoid",
-    "rosenbrock": "Rosenbrock",
-    "rastrigin": "Rastrigin",
-    "cigar": "rotated cigar",
-}
-# The paper's colours: red, cyan, blue and green. Of two lines in one colour the broken one is ours.
-STYLES: dict[Solver, dict[str, Any]] = {
-    protocol.PAPER: {"color": "#d62728", "marker": "o", "label": "CR-FM-NES"},
-    protocol.SAFE: {
-        "color": "#d62728",
-        "marker": "s",
-        "linestyle": "--",
-        "markerfacecolor": "white",
-        "label": "CR-FM-NES, safe variant",
-    },
-    protocol.AUTHORS: {"color": "#7f7f7f", "marker": "x", "label": "CR-FM-NES, authors' package"},
-    protocol.FM_NES: {"color": "#17becf", "marker": "^", "label": "FM-NES"},
-    protocol.VD_CMA: {"color": "#1f4fd6", "marker": "v", "label": "VD-CMA"},
-    protocol.SEP_CMA: {"color": "#2ca02c", "marker": "D", "label": "Sep-CMA"},
-    protocol.R1_NES: {"color": "#9467bd", "marker": "P", "label": "R1-NES"},
-}
-_RC: Any = {
-    "font.family": "serif",
-    "mathtext.fontset": "cm",
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.linewidth": 0.6,
-    "lines.linewidth": 1.0,
-    "lines.markersize": 3.5,
-    "xtick.direction": "in",
-    "ytick.direction": "in",
-    "svg.hashsalt": "fmnes",  # the same data give the same file
-}
 
 
 def learning_rates(table: Table) -> "Figure":
@@ -107,16 +71,8 @@ def _panels(table: Table, dims: Sequence[int], solvers: Sequence[Solver]) -> "Fi
                 axes.set_xlabel(r"population size $\lambda$")
         row[0].set_ylabel(f"$d = {dim}$")
     figure.supylabel("evaluations / success rate", fontsize=8)
-    draw_legend_below(figure, [_style(solver, table) for solver in solvers])
+    draw_legend_below(figure, [style_of(solver, table) for solver in solvers])
     return figure
-
-
-def _style(solver: Solver, table: Table) -> dict[str, Any]:
-    """The paper's, or shades of grey for solvers that it does not know."""
-    if solver in STYLES:
-        return STYLES[solver]
-    shade = 0.6 * table.others.index(solver) / len(table.others)
-    return {"color": str(shade), "marker": "*", "linestyle": ":", "label": name_of(solver)}
 
 
 def _points(table: Table, function: str, dim: int, solver: Solver) -> list[Point]:
@@ -128,7 +84,7 @@ def _points(table: Table, function: str, dim: int, solver: Solver) -> list[Point
             cell.low,
             cell.high,
             cell.shortfall,
-            _style(solver, table)["color"],
+            style_of(solver, table)["color"],
         )
         for (problem, who), cell in sorted(table.cells.items())
         if who == solver and problem[:2] == (function, dim)
@@ -141,7 +97,7 @@ def _metric_lines(
     every = [point for points in lines.values() for point in points]
     for solver, points in lines.items():
         solved = [point for point in points if math.isfinite(point.value)]
-        style = {key: value for key, value in _style(solver, table).items() if key != "label"}
+        style = {key: value for key, value in style_of(solver, table).items() if key != "label"}
         axes.plot([point.x for point in solved], [point.value for point in solved], **style)
     margin = 0.12 * (popsizes[-1] - popsizes[0])
     axes.set_xlim(popsizes[0] - margin, popsizes[-1] + margin)
@@ -204,7 +160,7 @@ def representations(table: Table) -> "Figure":
     for solver, points in bars.items():
         for point in points:
             if math.isfinite(point.value):
-                axes.bar(point.x, point.value - bottom, 0.15, bottom, **_bar_style(solver))
+                axes.bar(point.x, point.value - bottom, 0.15, bottom, **bar_style_of(solver))
     axes.set_xlim(-0.6, len(functions) - 0.4)
     axes.set_xticks(range(len(functions)), [TITLES[function] for function in functions])
     axes.set_ylabel("evaluations / success rate")
@@ -212,26 +168,12 @@ def representations(table: Table) -> "Figure":
     draw_intervals(axes, every)
     draw_labels(axes, [bar._replace(value=max(bar.value, bar.high)) for bar in every])
     figure.legend(
-        handles=[_patch(solver) for solver in solvers],
+        handles=[patch_of(solver) for solver in solvers],
         loc="outside lower center",
         ncols=len(solvers),
         frameon=False,
     )
     return figure
-
-
-def _bar_style(solver: Solver) -> dict[str, Any]:
-    """The colour of its line; the safe variant is hatched, as its line is broken."""
-    color = STYLES[solver]["color"]
-    if solver == protocol.SAFE:
-        return {"facecolor": "white", "edgecolor": color, "hatch": "/////", "linewidth": 0.6}
-    return {"facecolor": color, "edgecolor": color, "linewidth": 0.6}
-
-
-def _patch(solver: Solver) -> Any:
-    from matplotlib.patches import Patch
-
-    return Patch(label=STYLES[solver]["label"], **_bar_style(solver))
 
 
 def ablation(table: Table) -> "Figure":
@@ -301,7 +243,7 @@ def save(name: str, table: Table, folder: Path) -> str:
     """Draw one of the figures, write it as PNG and SVG, and return the SVG."""
     import matplotlib
 
-    with matplotlib.rc_context(_RC):
+    with matplotlib.rc_context(RC):
         figure = FIGURES[name](table)
         figure.savefig(folder / f"{name}.png", dpi=200)
         text = io.StringIO()

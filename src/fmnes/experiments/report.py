@@ -1,20 +1,15 @@
 """One page of it all: verdicts, figures, the tables behind them, and what was run and what not."""
 
 import html
-import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from fmnes.experiments import coverage, figures, protocol, results
-from fmnes.experiments.agreement import PAIRS, RULE, Agreement, agreements
+from fmnes.experiments import coverage, figures, protocol, results, tables
+from fmnes.experiments.agreement import Agreement, agreements
 from fmnes.experiments.claims import Claim, claims
-from fmnes.experiments.names import name_of
-from fmnes.experiments.protocol import Solver
-from fmnes.experiments.statistics import Cell, Problem, Table
+from fmnes.experiments.statistics import Problem, Table
 
 _BARS = "Error bars: 95 % intervals by the bootstrap over trials; an arrow: without upper end. "
 _FRACTIONS = (
@@ -89,7 +84,7 @@ def write(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
     drawn = {name: figures.save(name, table, out) for name in figures.FIGURES}
     for name, lines in {
         "claims.md": _claims_in_markdown(judged),
-        "witnesses.md": _witnesses_in_markdown(compared),
+        "witnesses.md": tables.witnesses_in_markdown(compared),
         "coverage.md": (f"- {sentence}" for sentence in coverage.sentences(rows)),
         "report.html": _page(rows, table, drawn, judged, compared),
     }.items():
@@ -123,14 +118,15 @@ def _page(
         for name in names:
             yield from _figure(table, name, numbers[name], drawn[name])
     yield "<h2>The appendix: the older H</h2>"
-    yield from _cells(table, ["older-h"], [80])
+    yield from tables.cells(table, ["older-h"], [80])
     yield "<h2>Independent witnesses</h2>"
-    yield from _agreements(compared)
-    yield from _details("The constants of packages: the numbers", _cells(table, ["constants"]))
+    yield from tables.witnesses(compared)
+    constants = tables.cells(table, ["constants"])
+    yield from tables.details("The constants of packages: the numbers", constants)
     yield "<h2>What was run, and what was not</h2><ul>"
     yield from (f"<li>{html.escape(sentence)}</li>" for sentence in coverage.sentences(rows))
     yield "</ul>"
-    yield from _header(["experiment", "d", "trials run", "of the full protocol"])
+    yield from tables.header(["experiment", "d", "trials run", "of the full protocol"])
     for name, dims, ran, wanted in coverage.counts(rows):
         yield f"<tr><td>{name}<td>{dims}<td class=number>{ran}<td class=number>{wanted}"
     yield "</tbody></table></div>"
@@ -146,9 +142,9 @@ def _figure(table: Table, name: str, number: int, svg: str) -> Iterator[str]:
     count = _trials_shown(table, *_TABLES[name]) if name in _TABLES else ""
     yield f"<figcaption><b>Figure {number}.</b> {_CAPTIONS[name]}{count}</figcaption></figure>"
     if name in _TABLES:
-        yield from _details("The numbers", _cells(table, *_TABLES[name]))
+        yield from tables.details("The numbers", tables.cells(table, *_TABLES[name]))
     elif name == "computation-time":
-        yield from _details("The numbers", _times(table))
+        yield from tables.details("The numbers", tables.times(table))
 
 
 def _trials_shown(table: Table, experiments: Sequence[str], dims: Sequence[int]) -> str:
@@ -167,14 +163,8 @@ def _trials_shown(table: Table, experiments: Sequence[str], dims: Sequence[int])
     return f"Trials of each: {', '.join(said)}." if said else ""
 
 
-def _details(summary: str, lines: Iterable[str]) -> Iterator[str]:
-    yield f"<details><summary>{summary}</summary>"
-    yield from lines
-    yield "</details>"
-
-
 def _claims(found: Iterable[Claim]) -> Iterator[str]:
-    yield from _header(["Section", "Claim, and what was measured", "Verdict"])
+    yield from tables.header(["Section", "Claim, and what was measured", "Verdict"])
     for claim in found:
         kind = {"contradicted": "contradicted", "not": "missing", "undecided": "undecided"}.get(
             claim.verdict.split()[0], "part" if claim.verdict.endswith("part") else "confirmed"
@@ -201,109 +191,3 @@ def _claims_in_markdown(found: Iterable[Claim]) -> Iterator[str]:
     for claim in found:
         words, measured = "<br>".join(claim.words), "<br>".join(claim.measured)
         yield f"| {claim.where} | {words} | {measured} | **{claim.verdict}** | {claim.held} |"
-
-
-def _cells(
-    table: Table, experiments: Sequence[str], dims: Sequence[int] = (80, 200)
-) -> Iterator[str]:
-    """Problems down, solvers across."""
-    trials = [
-        trial for trial in protocol.trials_of(experiments, protocol.full) if trial.dim in dims
-    ]
-    solvers = [*dict.fromkeys(trial.solver for trial in trials), *table.others]
-    problems = sorted({(t.dim, _order(t.function), t.popsize, t.function) for t in trials})
-    yield from _header(["d", "function", "&lambda;", *map(name_of, solvers)])
-    for dim, _, popsize, function in problems:
-        problem = Problem(function, dim, popsize)
-        found = [table.cells.get((problem, who)) for who in solvers]
-        if any(cell is not None for cell in found):
-            yield f"<tr><td>{dim}<td>{function}<td>{popsize}"
-            yield from (f"<td class=number>{_cell(cell)}" for cell in found)
-    yield "</tbody></table></div>"
-
-
-def _order(function: str) -> int:
-    """Table I's functions first, in its order."""
-    order = protocol.FUNCTIONS
-    return order.index(function) if function in order else len(order)
-
-
-def _cell(cell: Cell | None) -> str:
-    if cell is None:
-        return ""
-    interval = f" [{cell.low:.3g}, {cell.high:.3g}]" if math.isfinite(cell.low) else ""
-    return f"{cell}{interval}"
-
-
-def _times(table: Table) -> Iterator[str]:
-    """Mean and standard deviation of the seconds."""
-    solvers = sorted({solver for _, solver in table.times})
-    yield from _header(["d", *map(name_of, solvers)])
-    for dim in sorted({dim for dim, _ in table.times}):
-        yield f"<tr><td>{dim}"
-        for solver in solvers:
-            t = table.times.get((dim, solver))
-            said = f"{np.mean(t):.3g} (sd {np.std(t):.2g}, {len(t)} trials)" if t else ""
-            yield f"<td class=number>{said}"
-    yield "</tbody></table></div>"
-
-
-def _header(names: Iterable[str]) -> Iterator[str]:
-    head = "".join(f"<th>{name}" for name in names)
-    yield f"<div class=scroll><table><thead><tr>{head}</thead><tbody>"
-
-
-def _agreements(found: Sequence[Agreement]) -> Iterator[str]:
-    yield f"<p>{html.escape(RULE)}</p>"
-    if not found:
-        yield "<p>Not run.</p>"
-        return
-    yield from _header(["ours", "theirs", "agree", "differ", "undecided"])
-    for pair, by in _by_pair(found).items():
-        yield "<tr>" + "".join(f"<td>{name_of(solver)}" for solver in pair)
-        yield from (f"<td class=number>{len(ones)}" for ones in by.values())
-    yield "</tbody></table></div>"
-    yield from _details("Each problem", _every_agreement(found))
-
-
-def _every_agreement(found: Sequence[Agreement]) -> Iterator[str]:
-    sides = ("ours: mean, successes", "theirs: mean, successes")
-    yield from _header(
-        ["ours", "theirs", "problem", *sides, "difference", "p", "p of successes", "verdict"]
-    )
-    for one in found:
-        yield f"<tr><td>{name_of(one.ours)}<td>{name_of(one.theirs)}<td>{one}"
-        yield from (f"<td class=number>{cell.mean:.4g}, {cell.share}" for cell in one.cells)
-        difference, p, p_success = one.compared
-        yield f"<td class=number>{_percent(difference)}<td>{p:.2g}<td>{p_success:.2g}"
-        yield f"<td class={one.verdict}>{one.verdict}"
-    yield "</tbody></table></div>"
-
-
-def _by_pair(found: Iterable[Agreement]) -> dict[tuple[Solver, Solver], dict[str, list[Agreement]]]:
-    """The agreements of each pair that has some, by verdict."""
-    by: dict[tuple[Solver, Solver], dict[str, list[Agreement]]] = {
-        pair: {verdict: [] for verdict in ("agrees", "differs", "undecided")} for pair in PAIRS
-    }
-    for one in found:
-        by[one.ours, one.theirs][one.verdict].append(one)
-    return {pair: ones for pair, ones in by.items() if any(ones.values())}
-
-
-def _witnesses_in_markdown(found: Iterable[Agreement]) -> Iterator[str]:
-    yield "| ours | theirs | problems that agree | undecided | those that differ |"
-    yield "|---|---|---|---|---|"
-    for (ours, theirs), by in _by_pair(found).items():
-        differ = [
-            f"{one}: {_percent(one.compared.difference)}, "
-            f"{' and '.join(cell.share for cell in one.cells)}"
-            for one in by["differs"]
-        ]
-        agree, undecided = len(by["agrees"]), len(by["undecided"])
-        cells = (ours, theirs), (agree, undecided, "; ".join(differ) or "none")
-        yield f"| {' | '.join([*map(name_of, cells[0]), *map(str, cells[1])])} |"
-
-
-def _percent(difference: float) -> str:
-    """A difference of means; there is none where one side never succeeds."""
-    return "no mean" if math.isnan(difference) else f"{difference:+.1%}"
