@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fmnes.experiments import protocol, report, runner, solvers
+from fmnes.experiments import figures, protocol, report, runner, solvers
 from fmnes.experiments.agreement import ENOUGH, PAIRS, agreements
 from fmnes.experiments.names import name_of
 from fmnes.experiments.results import read
@@ -87,6 +87,26 @@ def test_the_pages_are_of_these_rows(tmp_path):
         assert (shown / name).read_text() == (tmp_path / name).read_text(), how
         assert f"{{include}} paper/{name}" in page
     assert _text(shown / "report.html") == _text(tmp_path / "report.html"), how
+
+
+def test_the_page_says_in_words_what_came_out(table):
+    page = _text(ROOT / "docs/paper/report.html")
+    assert "<td class='verdict confirmed'>confirmed\n" in page
+    assert "<td class='verdict part'>confirmed as far as decided\n" in page  # not as green
+    assert "<td class='verdict missing'>no verdict\n" in page
+    assert ">none of 10\n" in page
+    assert not re.search(r"\bnan\b", page)
+    (ratio,) = table.ratios("sphere", 80, protocol.OLDER_H, protocol.PAPER).values()
+    assert f"over those with the right one: sphere {ratio}, ktablet " in page
+    assert "docs/appendix.md" in page
+    assert "Which machine it was is unknown" in page
+
+
+def test_of_two_fractions_in_one_colour_each_says_whose_it_is(table):
+    """d = 1000, Rosenbrock, lambda = 24: two of three trials of either variant."""
+    axes = figures.high_dimensional(table).axes[13]
+    labels = [text.get_text() for text in axes.texts]
+    assert {"●2/3", "□2/3"} <= set(labels)
 
 
 def _text(page):

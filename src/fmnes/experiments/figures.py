@@ -22,7 +22,7 @@ from fmnes.experiments.drawing import (
 from fmnes.experiments.names import name_of
 from fmnes.experiments.protocol import Solver
 from fmnes.experiments.statistics import Table
-from fmnes.experiments.styles import RC, STYLES, TITLES, bar_style_of, patch_of, style_of
+from fmnes.experiments.styles import RC, SIGNS, STYLES, TITLES, bar_style_of, patch_of, style_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +60,10 @@ def _panels(table: Table, dims: Sequence[int], solvers: Sequence[Solver]) -> "Fi
     grid = figure.subplots(len(dims), len(protocol.FUNCTIONS), squeeze=False)
     for row, dim in zip(grid, dims, strict=True):
         for axes, function in zip(row, protocol.FUNCTIONS, strict=True):
-            lines = {solver: _points(table, function, dim, solver) for solver in solvers}
+            lines = {
+                solver: _signed(_points(table, function, dim, solver), SIGNS.get(solver, ""))
+                for solver in solvers
+            }
             if any(lines.values()):
                 _metric_lines(axes, table, lines, protocol.popsizes(function, dim))
             else:
@@ -89,6 +92,11 @@ def _points(table: Table, function: str, dim: int, solver: Solver) -> list[Point
         for (problem, who), cell in sorted(table.cells.items())
         if who == solver and problem[:2] == (function, dim)
     ]
+
+
+def _signed(points: Sequence[Point], sign: str) -> list[Point]:
+    """With a sign before each label, that tells whose it is."""
+    return [point._replace(label=point.label and f"{sign}{point.label}") for point in points]
 
 
 def _metric_lines(

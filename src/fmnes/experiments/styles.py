@@ -31,6 +31,7 @@ STYLES: dict[Solver, dict[str, Any]] = {
     protocol.SEP_CMA: {"color": "#2ca02c", "marker": "D", "label": "Sep-CMA"},
     protocol.R1_NES: {"color": "#9467bd", "marker": "P", "label": "R1-NES"},
 }
+SIGNS = {protocol.PAPER: "●", protocol.SAFE: "□"}  # as their markers; the colour is the same
 RC: Any = {
     "font.family": "serif",
     "mathtext.fontset": "cm",

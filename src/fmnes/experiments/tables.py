@@ -92,11 +92,16 @@ def _every_agreement(found: Sequence[Agreement]) -> Iterator[str]:
     )
     for one in found:
         yield f"<tr><td>{name_of(one.ours)}<td>{name_of(one.theirs)}<td>{one}"
-        yield from (f"<td class=number>{cell.mean:.4g}, {cell.share}" for cell in one.cells)
+        yield from (f"<td class=number>{_side(cell)}" for cell in one.cells)
         difference, p, p_success = one.compared
         yield f"<td class=number>{_percent(difference)}<td>{p:.2g}<td>{p_success:.2g}"
         yield f"<td class={one.verdict}>{one.verdict}"
     yield "</tbody></table></div>"
+
+
+def _side(cell: Cell) -> str:
+    """Mean and successes; without a success there is no mean."""
+    return f"{cell.mean:.4g}, {cell.share}" if cell.successes else f"none of {cell.trials}"
 
 
 def _by_pair(found: Iterable[Agreement]) -> dict[tuple[Solver, Solver], dict[str, list[Agreement]]]:
