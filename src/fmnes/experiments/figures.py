@@ -186,7 +186,7 @@ def representations(table: Table) -> "Figure":
 
 def ablation(table: Table) -> "Figure":
     """The paper's method without some of its parts, over the whole of it."""
-    labels = [textwrap.fill(name_of(solver), width=15) for solver in protocol.ABLATIONS]
+    labels = [textwrap.fill(name_of(solver), width=13) for solver in protocol.ABLATIONS]
     return _relative(table, protocol.ABLATIONS, labels)
 
 
