@@ -64,6 +64,14 @@ class Faulty(ByValues):
 class Idle(ByValues):
     def stop(self):
         return True
+
+class ByName(ByValues):
+    def __init__(self, *, restart, seed, sigma0, x0):
+        super().__init__(x0, sigma0, seed, restart)
+
+class Beside(ByValues):
+    def __init__(self, x0, sigma0, popsize, seed):
+        super().__init__(x0, sigma0, seed, 0)
 """
 
 
@@ -218,16 +226,16 @@ def test_a_finished_run_says_so(tmp_path, capsys):
 
 def test_restarts_until_the_budget_is_spent(own_solvers, tmp_path):
     """Both kinds of tell; ten generations a run of 4, 8, 12, ... evaluations each."""
-    names = ["own_solvers:ByValues", "own_solvers:ByPoints"]
+    names = ["own_solvers:ByName", "own_solvers:ByPoints"]
     coco.run(names, tmp_path, suite="bbob", dims=[5], functions=[24], instances=[3], budget=101)
     infos = [
         (tmp_path / f"problems/own_solvers-{kind}/f024_d0005_i003/bbobexp_f24.info").read_text()
-        for kind in ("ByValues", "ByPoints")
+        for kind in ("ByName", "ByPoints")
     ]
     # 40 + 80 + 120 + 160 = 400 evaluations in four runs, then 5 * 20 of the fifth; 5 remain.
     assert " 3:500|" in infos[0]
     assert infos[0].partition("%")[2] == infos[1].partition("%")[2]
-    restarts = tmp_path / "problems/own_solvers-ByValues/f024_d0005_i003/data_f24"
+    restarts = tmp_path / "problems/own_solvers-ByName/f024_d0005_i003/data_f24"
     logged = (restarts / "bbobexp_f24_DIM5.rdat").read_text().splitlines()[1:]
     assert [int(line.split()[0]) for line in logged] == [41, 121, 241, 401]
 
@@ -236,7 +244,9 @@ def test_restarts_until_the_budget_is_spent(own_solvers, tmp_path):
 def test_populations_double(name):
     from fmnes.integrations._coco_solvers import factory_of
 
-    sizes = [len(factory_of(name)(np.zeros(20), SIGMA0, 1, restart).ask()) for restart in range(4)]
+    start = factory_of(name)
+    runs = [start(x0=np.zeros(20), sigma0=SIGMA0, seed=1, restart=restart) for restart in range(4)]
+    sizes = [len(run.ask()) for run in runs]
     ratios = np.array(sizes[1:]) / sizes[:-1]
     np.testing.assert_allclose(ratios, 2, atol=0.1)  # pycma rounds 4 + 3 log d after doubling
 
@@ -259,9 +269,13 @@ def test_every_solver_starts_at_the_same_points():
         (["pycma:foo"], "solvers: expected pycma or pycma:vd, got 'pycma:foo'"),
         (["no_such_module:f"], "solvers: 'no_such_module:f' cannot be imported: "),
         (["os:sep"], "solvers: expected a function os:sep, got '/'"),
-        (["os:getcwd"], r"solvers: os:getcwd(x0, sigma0, seed, restart) fails: "),
-        (["os.path:commonpath"], "solvers: os.path:commonpath(x0"),
-        (["builtins:slice"], "solvers: builtins:slice(x0"),
+        (["os:getcwd"], "solvers: os:getcwd(x0=, sigma0=, seed=, restart=) fails: "),
+        (["os.path:commonpath"], "solvers: os.path:commonpath(x0="),
+        (["builtins:slice"], "solvers: builtins:slice(x0="),
+        (
+            ["own_solvers:Beside", *WORDS, "--no-page"],
+            "fails: Beside.__init__() got an unexpected keyword argument",
+        ),
         (["own_solvers:RandomSearch"], "got RandomSearch without tell"),
         (["cr-fm-nes", "cr-fm-nes"], "solvers: expected each one once"),
         (["cr-fm-nes", "--dims", "20", "21"], "dims: expected some of 20, 40, 80, 160, 320, 640"),

@@ -131,7 +131,8 @@ def solve(problem: Any, task: Task, observer: Any) -> int:
         start_seed, seed = task.seeds(restart)
         np.random.seed(start_seed)  # noqa: NPY002 - COCO's proposal is drawn from it
         x0 = problem.initial_solution_proposal(restart)
-        if _run_once(problem, start(x0, SIGMA0, seed, restart), task):
+        search = start(x0=x0, sigma0=SIGMA0, seed=seed, restart=restart)
+        if _run_once(problem, search, task):
             return restart + 1
         restart += 1
         observer.signal_restart(problem)

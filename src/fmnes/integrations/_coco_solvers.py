@@ -5,10 +5,11 @@
     pycma, pycma:vd            pycma's CMA-ES, and its VD-CMA
     package.module:factory     anything that asks and tells
 
-``factory(x0, sigma0, seed, restart)`` begins run number ``restart`` (0, 1, ...) on a problem and
-returns an object with ``ask()`` (rows), ``tell(f)`` or ``tell(x, f)``, and ``stop()`` (true when
-this run should end). Ours and pycma's double their population from run to run, as IPOP-CMA-ES does:
-it is what the data of COCO's archive are compared by.
+``factory(x0=, sigma0=, seed=, restart=)`` begins run number ``restart`` (0, 1, ...) on a problem
+and returns an object with ``ask()`` (rows), ``tell(f)`` or ``tell(x, f)``, and ``stop()`` (true
+when this run should end). Its arguments are passed by name: a factory with others, such as those of
+``fmnes paper --beside``, fails at once. Ours and pycma's double their population from run to run,
+as IPOP-CMA-ES does: it is what the data of COCO's archive are compared by.
 """
 
 import importlib.util
@@ -30,7 +31,7 @@ _INSTALL = 'pip install "fmnes[coco]"'
 _PEERS = ("pycma", "pycma:vd")
 
 
-Factory = Callable[[NDArray[np.float64], float, int, int], AskTell]
+Factory = Callable[..., AskTell]  # of x0, sigma0, seed and restart, by name
 
 
 @cache
@@ -46,9 +47,9 @@ def factory_of(name: str) -> Factory:
     else:
         start = ask_tell.imported("solvers", name, [*METHODS, *_PEERS])
     try:
-        run = start(np.zeros(20), 2.0, 1, 0)
+        run = start(x0=np.zeros(20), sigma0=2.0, seed=1, restart=0)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"solvers: {name}(x0, sigma0, seed, restart) fails: {error}") from error
+        raise TypeError(f"solvers: {name}(x0=, sigma0=, seed=, restart=) fails: {error}") from error
     ask_tell.check("solvers", name, run)
     return start
 
@@ -68,14 +69,14 @@ def _settings(method: str, variant: str) -> Any:
 
 
 def _ours(
-    method: str, settings: Any, x0: NDArray[np.float64], sigma0: float, seed: int, restart: int
+    method: str, settings: Any, *, x0: NDArray[np.float64], sigma0: float, seed: int, restart: int
 ) -> AskTell:
     popsize = METHODS[method].default_popsize(x0.size) * 2**restart
     return Optimizer(x0, sigma0, method=settings, popsize=popsize, rng=seed)
 
 
 def _pycma(
-    sampler: str, x0: NDArray[np.float64], sigma0: float, seed: int, restart: int
+    sampler: str, *, x0: NDArray[np.float64], sigma0: float, seed: int, restart: int
 ) -> AskTell:
     """A run of pycma with its defaults, silent."""
     require("cma")

@@ -199,8 +199,8 @@ Benchmark methods on the suites of COCO. A SOLVER is one of
   cr-fm-nes, vd-cma, ...      a method of this library
   cr-fm-nes:paper             one of its variants
   pycma, pycma:vd             pycma's CMA-ES, and its VD-CMA
-  package.module:factory      your own: factory(x0, sigma0, seed, restart) returns an object with
-                              ask(), tell(f) or tell(x, f), and stop()
+  package.module:factory      your own: factory(x0=, sigma0=, seed=, restart=), called by name,
+                              returns an object with ask(), tell(f) or tell(x, f), and stop()
 
   fmnes coco run cr-fm-nes pycma:vd --dims 20 40 --budget 1e3
   fmnes coco report coco      the page again, from the data so far
