@@ -17,8 +17,8 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from fmnes.experiments.extras import require
 from fmnes.integrations._coco_problems import RECORD
-from fmnes.integrations._coco_solvers import require
 
 _DAMAGE = (EOFError, gzip.BadGzipFile, tarfile.TarError, zlib.error)
 
@@ -110,7 +110,7 @@ def solver_in(archive: Path) -> str:
 
 def write_page(archives: Mapping[str, Path], page: Path) -> Path:
     """The page of cocopp, which compares the solvers, each with its archive; its address."""
-    require("cocopp", "six")
+    require("coco", "cocopp", "six")
     page.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:  # cocopp writes beside what it reads
         for archive in archives.values():

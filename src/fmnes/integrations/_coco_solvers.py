@@ -12,7 +12,6 @@ when this run should end). Its arguments are passed by name: a factory with othe
 as IPOP-CMA-ES does: it is what the data of COCO's archive are compared by.
 """
 
-import importlib.util
 import re
 from collections.abc import Callable
 from dataclasses import fields
@@ -26,8 +25,8 @@ from fmnes._optimizer import Optimizer
 from fmnes.algorithms import METHODS
 from fmnes.experiments import ask_tell
 from fmnes.experiments.ask_tell import AskTell
+from fmnes.experiments.extras import require
 
-_INSTALL = 'pip install "fmnes[coco]"'
 _PEERS = ("pycma", "pycma:vd")
 
 
@@ -43,14 +42,11 @@ def factory_of(name: str) -> Factory:
     elif method == "pycma":
         if name not in _PEERS:
             raise ValueError(f"solvers: expected {' or '.join(_PEERS)}, got {name!r}")
+        require("coco", "cma")
         start = partial(_pycma, variant)
     else:
         start = ask_tell.imported("solvers", name, [*METHODS, *_PEERS])
-    try:
-        run = start(x0=np.zeros(20), sigma0=2.0, seed=1, restart=0)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"solvers: {name}(x0=, sigma0=, seed=, restart=) fails: {error}") from error
-    ask_tell.check("solvers", name, run)
+    ask_tell.begun("solvers", name, start, x0=np.zeros(20), sigma0=2.0, seed=1, restart=0)
     return start
 
 
@@ -79,7 +75,6 @@ def _pycma(
     sampler: str, *, x0: NDArray[np.float64], sigma0: float, seed: int, restart: int
 ) -> AskTell:
     """A run of pycma with its defaults, silent."""
-    require("cma")
     import cma
     from cma.restricted_gaussian_sampler import GaussVDSampler
 
@@ -88,10 +83,3 @@ def _pycma(
         options = GaussVDSampler.extend_cma_options(options)
     run: AskTell = cma.CMAEvolutionStrategy(x0, sigma0, options)
     return run
-
-
-def require(*modules: str) -> None:
-    """Complain, with a way out, if an optional package is not installed."""
-    missing = [module for module in modules if importlib.util.find_spec(module) is None]
-    if missing:
-        raise ModuleNotFoundError(f"{missing[0]} is not installed: {_INSTALL}", name=missing[0])

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from fmnes._lock import Lock
+from fmnes.experiments.extras import require
 from fmnes.integrations import _coco_data as data
 from fmnes.integrations import _coco_problems as problems
 from fmnes.integrations._coco_problems import Task
-from fmnes.integrations._coco_solvers import factory_of, label_of, require
+from fmnes.integrations._coco_solvers import factory_of, label_of
 
 SUITES = {  # their dimensions; both have 24 functions
     "bbob": (2, 3, 5, 10, 20, 40),
@@ -66,7 +67,7 @@ def run(
     workers : int, optional
         How many work at the same time; one for each core by default.
     """
-    require("cocoex", "tqdm")
+    require("coco", "cocoex", "tqdm")
     tasks = _plan(solvers, suite, dims, functions, instances, budget)
     workers = _count(workers)
     root = Path(folder, "problems").resolve()
@@ -163,8 +164,10 @@ def _check_numbers(name: str, numbers: Sequence[int], possible: Sequence[int]) -
 
 
 def _count(workers: int | None) -> int:
+    from fmnes.experiments.processes import cores
+
     if workers is None:
-        return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        return cores()
     if workers < 1:
         raise ValueError(f"workers: expected a number >= 1, got {workers}")
     return workers
