@@ -99,7 +99,7 @@ def test_the_page_says_in_words_what_came_out(table):
     (ratio,) = table.ratios("sphere", 80, protocol.OLDER_H, protocol.PAPER).values()
     assert f"over those with the right one: sphere {ratio}, ktablet " in page
     assert "docs/appendix.md" in page
-    assert "Which machine it was is unknown" in page
+    assert "The processor is named with the versions" in page
 
 
 def test_of_two_fractions_in_one_colour_each_says_whose_it_is(table):

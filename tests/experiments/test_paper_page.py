@@ -57,7 +57,7 @@ def test_the_time_of_fm_nes(rows, words):
     share = {dim: row["decomposition"] / row["generation"] for dim, row in by_dim.items()}
     assert f"takes {share[50]:.0%} of a generation".replace("%", " %") in words
     assert f"and {share[100]:.0%} at d = 100".replace("%", " %") in words
-    assert all(0.65 < share[dim] < 0.85 for dim in (200, 400, 800))
+    assert all(0.73 < share[dim] < 0.85 for dim in (200, 400, 800))
     growth = math.log(by_dim[800]["generation"] / by_dim[200]["generation"], 4)
     assert f"the exponent is {growth:.1f}" in words
 

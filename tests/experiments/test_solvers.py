@@ -1,5 +1,7 @@
 """Every solver runs, counts whole generations, and ends by the rules that all share."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,16 @@ def test_the_row_names_the_versions_that_had_a_part():
     assert f"numpy {np.__version__}" in row.versions
     assert row.success
     assert row.value <= 1e-10
+
+
+def test_a_time_names_the_processor():
+    info = Path("/proc/cpuinfo")
+    if not info.exists() or "model name" not in info.read_text():
+        pytest.skip("needs a /proc/cpuinfo with the name of the processor")
+    row = run_trial(protocol.Trial("time", "sphere", 10, 20, *protocol.SAFE, 0))
+    named = row.versions.split("; ")[-1]
+    assert not named.startswith("python")
+    assert f": {named}\n" in info.read_text()
 
 
 # --- Those of --beside ----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class Row(NamedTuple):
     success: bool
     value: float  # the best
     seconds: float
-    versions: str  # of Python and the packages that had a part in it
+    versions: str  # of Python and the packages that had a part in it; of times also the processor
 
     def to_line(self) -> list[str]:
         """Its fields, as text that gives the same numbers back."""

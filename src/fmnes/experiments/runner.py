@@ -3,6 +3,7 @@
 import math
 import platform
 import random
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -45,8 +46,16 @@ def _versions(trial: Trial) -> str:
             f"fmnes {fmnes.__version__} {kernels.in_use}",
             *(f"{name} {version(name)}" for name in packages),
             f"python {platform.python_version()}",
+            *([_processor()] if trial.experiment == "time" else []),
         ]
     )
+
+
+def _processor() -> str:
+    """Its name, without which seconds say little."""
+    info = Path("/proc/cpuinfo")
+    named = re.search(r"^model name\s*: (.+)$", info.read_text(), re.M) if info.exists() else None
+    return named[1] if named else platform.processor()
 
 
 def run(trials: Iterable[Trial], path: Path, workers: int) -> int:
