@@ -59,9 +59,7 @@ def test_kept_rows_come_out_the_same(rows, tmp_path):
 
 
 # cmaes cuts sigma at 1e32. On Rosenbrock's function its sigma grows while its C shrinks, and gets
-# there; with that limit at 1e300 one such run (d = 200, lambda = 60) needs 3.89e6 evaluations
-# instead of 4.30e6, and ours 3.88e6; another (d = 80, lambda = 54, trial 0) succeeds after 1.47e6
-# instead of spending the budget of 4e6, and ours need 1.45e6 to 1.48e6.
+# there; with that limit lifted the numbers meet (benchmarks/cmaes_limit.py).
 EXPLAINED = {
     (protocol.SEP_FED_CMAES, Problem("rosenbrock", 200, 60)),
     (protocol.SEP_FED_CMAES, Problem("rosenbrock", 80, 54)),
