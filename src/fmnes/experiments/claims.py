@@ -180,8 +180,9 @@ _CLAIMS = (
         "IV-C",
         "We believe that the performance difference between CR-FM-NES and VD-CMA is originated "
         "from the one in FM-NES and CMA-ES; CR-FM-NES inherits the efficiency of FM-NES ...",
-        "CR-FM-NES beats VD-CMA (above 1), and without what it inherits, distance weights and "
-        "phases, it needs 5 % more evaluations (above 1.05), on each function.",
+        "CR-FM-NES beats VD-CMA (above 1), and without what it inherits, distance weights, the "
+        "phases' learning rates, or both, it needs 5 % more evaluations (above 1.05), on each "
+        "function.",
         readings.ablation,
     ),
     (
