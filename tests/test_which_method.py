@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from benchmark_modules import BENCHMARKS, load
 
+from fmnes import kernels
 from fmnes.algorithms import vd_cma
 
 coco = load("coco_summary")
@@ -62,6 +63,7 @@ def test_the_records_agree_with_what_coco_logged(data):
         assert (hits <= run.evaluations).all()
 
 
+@pytest.mark.skipif(kernels.in_use != "native", reason="kept problems are of the compiled kernels")
 def test_kept_problems_come_out_the_same(data, tmp_path):
     """A sphere for each solver."""
     if any(importlib.util.find_spec(name) is None for name in ("cocoex", "tqdm", "cma")):
