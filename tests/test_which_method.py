@@ -68,6 +68,12 @@ def test_kept_problems_come_out_the_same(data, tmp_path):
     """A sphere for each solver."""
     if any(importlib.util.find_spec(name) is None for name in ("cocoex", "tqdm", "cma")):
         pytest.skip("needs the extra coco: coco-experiment, tqdm, cma")
+    import cma
+
+    records = {solver: data.of(solver, 20, [1])[0].record for solver in coco.STYLES}
+    witness = records["pycma-vd"]
+    if (witness["numpy"], witness["cma"]) != (np.__version__, cma.__version__):
+        pytest.skip("needs the NumPy and the pycma of the kept problems")
     from fmnes.integrations.coco import run
 
     labels = [style["label"] for style in coco.STYLES.values()]
@@ -76,9 +82,8 @@ def test_kept_problems_come_out_the_same(data, tmp_path):
         again = json.loads(
             (tmp_path / f"problems/{solver}/f001_d0020_i001/record.json").read_text()
         )
-        kept = data.of(solver, 20, [1])[0].record
         for name in ("instance", "evaluations", "runs", "hit"):
-            assert again[name] == kept[name]
+            assert again[name] == records[solver][name]
 
 
 COCOPP = """

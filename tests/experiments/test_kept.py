@@ -1,14 +1,14 @@
 """The rows that the repository keeps: complete, of this protocol, and what pages say of them."""
 
-import importlib.util
 import math
 import re
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from fmnes import kernels
-from fmnes.experiments import figures, protocol, report, runner, solvers
+from fmnes.experiments import figures, protocol, report, runner
 from fmnes.experiments.agreement import ENOUGH, PAIRS, agreements
 from fmnes.experiments.names import name_of
 from fmnes.experiments.results import read
@@ -41,15 +41,30 @@ def test_every_row_is_of_this_protocol(rows):
         assert row.versions.startswith("fmnes 0.1.0 native; numpy ")
 
 
+def has_its_versions(row):
+    """Whether the packages that had a part in it are here: others may round in another way."""
+    _, *packages, _ = row.versions.split("; ")
+    for package in packages:
+        name, version = package.split()
+        try:
+            if metadata.version(name) != version:
+                return False
+        except metadata.PackageNotFoundError:
+            return False
+    return True
+
+
 @pytest.mark.skipif(kernels.in_use != "native", reason="kept rows are of the compiled kernels")
 def test_kept_rows_come_out_the_same(rows, tmp_path):
     """The shortest trial of each solver at each dimension up to 200."""
     shortest = {}
     for row in sorted(rows.values(), key=lambda row: row.seconds):
         trial = row.trial
-        package = importlib.util.find_spec(solvers.PACKAGES.get(trial.solver, "numpy"))
-        if trial.experiment == "evaluations" and trial.dim <= 200 and row.seconds < 1 and package:
+        if trial.experiment == "evaluations" and trial.dim <= 200 and row.seconds < 1:
             shortest.setdefault((trial.solver, trial.dim), row)
+    shortest = {key: row for key, row in shortest.items() if has_its_versions(row)}
+    if not shortest:
+        pytest.skip("needs the NumPy of the kept rows")
     assert len(shortest) >= 30  # 41 with all packages
     lines = KEPT.read_text().splitlines(keepends=True)
     chosen = [",".join(map(str, row.trial)) + "," for row in shortest.values()]
