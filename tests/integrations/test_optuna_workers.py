@@ -98,6 +98,11 @@ def test_one_sampler_for_one_study_after_the_other():
 # --- Many at once ---------------------------------------------------------------------------------
 
 
+# Of 200 trials, whoever is stalled by the scheduler: a candidate is handed out again once a
+# population has overtaken it, and the one who takes it may be stalled as well.
+FEWEST = 200 // (3 * POPSIZE + 5)
+
+
 def check_nothing_twice(study):
     """Nobody evaluates what another does, unless that one was overtaken by a population."""
     taken = {}
@@ -111,7 +116,7 @@ def test_threads():
     study.optimize(objective, n_trials=200, n_jobs=4)
     assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 200
     check_nothing_twice(study)
-    assert check_course(study) > 10
+    assert check_course(study) >= FEWEST
 
 
 def test_samplers_that_know_nothing_of_each_other():
@@ -132,7 +137,7 @@ def test_samplers_that_know_nothing_of_each_other():
         sys.setswitchinterval(before)
     check_nothing_twice(study)
     head, _ = next(generations(study.trials))
-    assert check_course(study, head["seed"]) > 10
+    assert check_course(study, head["seed"]) >= FEWEST
 
 
 WORKER = """
