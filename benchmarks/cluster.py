@@ -48,7 +48,7 @@ class Counting:
 def dask():
     from distributed import Client
 
-    with Client(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as client:
+    with Client(n_workers=WORKERS, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
         yield client
 
 

@@ -106,7 +106,7 @@ def slow(x):
 def dask():
     from distributed import Client
 
-    with Client(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as client:
+    with Client(n_workers=WORKERS, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
 
         def let_in():
             client.cluster.scale(WORKERS + 1)

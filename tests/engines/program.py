@@ -31,7 +31,7 @@ X = objectives.population()
 # === Engines ===
 
 
-DASK = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+DASK = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
 
 
 @contextlib.contextmanager
@@ -102,7 +102,7 @@ def slurm_dask():
             memory="800MB",
             walltime="00:05:00",
             interface="lo",
-            scheduler_options={"dashboard_address": None},
+            scheduler_options={"dashboard_address": "127.0.0.1:0"},
         ) as cluster,
         Client(cluster) as client,
     ):
