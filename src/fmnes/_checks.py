@@ -103,7 +103,12 @@ def step_sizes(sigma0: Any, dim: int) -> NDArray[np.float64]:
 
 def initial_shape(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """An initial D, v or C of a method's settings."""
-    array = np.array(to_host(value), dtype=np.float64)
+    try:
+        array = np.array(to_host(value), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}: expected an array of real numbers of shape {shape}, got {value!r}"
+        ) from None
     if array.shape != shape:
         raise ValueError(f"{name}: expected an array of shape {shape}, got shape {array.shape}")
     if not np.isfinite(array).all():

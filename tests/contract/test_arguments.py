@@ -64,6 +64,8 @@ def test_every_setting_is_documented(method):
         (lambda: fmnes.FMNES(c_1=-0.1), "^c_1: expected a finite number >= 0, got -0.1"),
         (lambda: start(fmnes.CRFMNES(D=np.ones(4))), r"^D: expected .* \(5,\), got shape \(4,\)"),
         (lambda: start(fmnes.CRFMNES(D=np.zeros(5))), "^D: expected numbers > 0, got 0"),
+        (lambda: start(fmnes.CRFMNES(D="abc")), r"^D: expected an array .* \(5,\), got 'abc'"),
+        (lambda: start(fmnes.CMAES(C=[[1.0], []])), r"^C: expected an array .* got \[\[1.0\],"),
         (lambda: start(fmnes.VDCMA(v=np.zeros(5))), "^v: expected a vector that is not zero"),
         (lambda: start(fmnes.R1NES(v=[np.inf] * 5)), "^v: expected finite numbers"),
         (lambda: start(fmnes.SepCMA(D=np.ones((5, 5)))), r"^D: expected .* got shape \(5, 5\)"),

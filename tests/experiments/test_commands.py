@@ -239,7 +239,7 @@ def test_a_missing_package_names_the_extra(words, module, tmp_path, monkeypatch)
         (["verify", "--rows", "-3"], "--rows: expected a number >= 1, got -3"),
         (["report", "--results", "none.csv"], "none.csv: expected at least one trial, got none"),
         (["list", "--results", "wrong.csv"], "wrong.csv: expected a file that begins with"),
-        (["verify", "--results", "none.csv"], "none.csv: expected at least one trial, got none"),
+        (["verify", "--results", "none.csv"], "none.csv: expected at least one trial besides"),
     ],
 )
 def test_mistakes_are_one_line(words, message, tmp_path, monkeypatch):

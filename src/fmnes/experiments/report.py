@@ -31,8 +31,9 @@ _CAPTIONS = {
     "against-fm-nes": f"d = 80: {_LINES}, FM-NES cyan. The smaller, the better. "
     f"{_BARS}{_FRACTIONS}{_SIGNS}",
     "computation-time": "Seconds of 1000 iterations, λ = 20: mean (line) and standard deviation "
-    "(shadow) of 30 trials. FM-NES (cyan) is NumPy and LAPACK here, the authors' package (grey) "
-    "NumPy, the safe variant (red) compiled. The processor is named with the versions, below.",
+    "(shadow) of the trials counted below. FM-NES (cyan) is NumPy and LAPACK here, the authors' "
+    "package (grey) NumPy, the safe variant (red) compiled. The processor is named with the "
+    "versions, below.",
     "high-dimensional": f"d = 200, 600 and 1000: {_LINES}, VD-CMA blue, Sep-CMA green. "
     f"The smaller, the better. {_BARS}{_FRACTIONS}{_SIGNS}",
     "representations": "What each covariance can follow, d = 80, λ = 18: R1-NES (purple) has no "

@@ -130,7 +130,7 @@ def verify(path: Path, count: int, workers: int, below: float, seed: int | None 
     """
     rows = [row for row in read(path).values() if row.trial.experiment != "time"]
     if not rows:
-        raise ValueError(f"{path}: expected at least one trial, got none")
+        raise ValueError(f"{path}: expected at least one trial besides those of times, got none")
     short = [row for row in rows if row.seconds < below]
     if not short:
         least = min(row.seconds for row in rows)
