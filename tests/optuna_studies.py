@@ -42,7 +42,7 @@ def claim(trial):
 
 def generations(trials):
     """(claim of the opener, trials of the generation) in order, as the claims chain them."""
-    openers = [t for t in trials if claim(t) and claim(t)["generation"] == t.number]
+    openers = [t for t in trials if claim(t) and claim(t).get("opens") == t.number]
     after = next(claim(t)["after"] for t in openers if isinstance(claim(t)["after"], str))
     while found := [t for t in openers if claim(t)["after"] == after]:
         of_it = {

@@ -168,15 +168,21 @@ def test_processes(url, request):
 
 
 class Storage(optuna.storages.InMemoryStorage):
-    """Calls ``hook`` once, just before a claim is written: what another process does meanwhile."""
+    """Calls ``hook`` once, just before a claim is written: what another process does meanwhile.
 
-    hook = None
+    And ``afterwards`` just after one is.
+    """
+
+    hook = afterwards = None
 
     def set_trial_system_attr(self, *args):
         hook, self.hook = self.hook, None
         if hook is not None:
             hook()
         super().set_trial_system_attr(*args)
+        hook, self.afterwards = self.afterwards, None
+        if hook is not None:
+            hook()
 
 
 def two_processes(done):
@@ -228,6 +234,16 @@ def test_a_late_opener_wins_nobody():
     storage.hook = lambda: two.optimize(objective, n_trials=3 * POPSIZE)
     one.optimize(objective, n_trials=2 * POPSIZE)
     assert check_course(one) == 6
+
+
+@pytest.mark.parametrize("meanwhile", range(1, 3 * POPSIZE + 2))
+def test_a_slow_opener_takes_nothing_back(meanwhile):
+    """What it opened stays, when others evaluated its row meanwhile and went on from there."""
+    storage, one, two = two_processes(POPSIZE)
+    storage.afterwards = lambda: two.optimize(objective, n_trials=meanwhile)
+    one.optimize(objective, n_trials=1)
+    two.optimize(objective, n_trials=POPSIZE)
+    assert check_course(one) == 3 + max(0, (meanwhile - 2) // POPSIZE)
 
 
 def test_a_trial_that_is_not_seen_yet_is_waited_for(monkeypatch):

@@ -7,8 +7,11 @@ A trial that evaluates a candidate holds a claim, in its system attribute "fmnes
 A generation is named after the number of the trial that opened it. That trial's claim also says
 what the state before it is made of, which is all that there is of a state in the storage:
 
-    {..., "after": "9f3c...", "seed": 1}        the first generation of a search with these settings
-    {..., "after": 41, "told": [41, 42, ...]}   the trials whose values were told, row by row
+    {..., "opens": 9, "after": "9f3c...", "seed": 1}       the first of a search with these settings
+    {..., "opens": 41, "after": 9, "told": [9, 10, ...]}   the trials whose values were told, by row
+
+A trial may change its mind about what it evaluates, but not about what it opened: by the time that
+it looks around, others may be in that generation, or have left it behind.
 
 Draws are addressed by (seed, generation, row), so whoever reads the trials in order has the same
 state to the bit. Rows from ``popsize`` on are spare candidates of the same distribution, which are
@@ -26,6 +29,7 @@ from optuna.trial import FrozenTrial, TrialState
 from fmnes.integrations._optuna_space import Intersection
 
 KEY = "fmnes"
+OPENING = "opens", "after", "seed", "told"  # what a claim keeps when its trial takes another row
 Claim = dict[str, Any]
 
 
@@ -101,8 +105,8 @@ class Ledger:
 
 
 def _opens(trial: FrozenTrial, claim: Claim) -> bool:
-    """Whether the trial opened its generation; a retried one has the claim of another."""
-    return "after" in claim and claim["generation"] == trial.number
+    """Whether the trial opened a generation; a retried one has the claim of another."""
+    return claim.get("opens") == trial.number
 
 
 def settled(claims: Sequence[FrozenTrial]) -> FrozenTrial | None:

@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial
 
 from fmnes._bounds import Bounds
 from fmnes._optimizer import Optimizer
-from fmnes.integrations._optuna_ledger import KEY, Claim, Ledger, ranks, settled
+from fmnes.integrations._optuna_ledger import KEY, OPENING, Claim, Ledger, ranks, settled
 from fmnes.integrations._optuna_space import Cube
 
 
@@ -99,30 +99,33 @@ class Search:
 
     # === What a trial evaluates ===
 
-    def choose(self, number: int, seed: int | None, again: bool) -> tuple[Claim, set[int]]:
+    def choose(self, number: int, seed: int | None, before: Claim | None) -> tuple[Claim, set[int]]:
         """The claim for trial ``number``, and who is known to hold the same.
 
-        A row that is free; else one whose trial is overdue; else a spare candidate. ``again``
-        after somebody else took the same one at the same time: then by chance.
+        A row that is free; else one whose trial is overdue; else a spare candidate. ``before`` is
+        what the trial claimed when somebody else took the same one at the same time, or all others
+        went on meanwhile: then by chance, and it does not open a second generation.
         """
+        opened = {key: before[key] for key in OPENING if key in before} if before else {}
+        opening = {"generation": number, "row": 0, "opens": number, "after": self.generation}
         if self.generation == self._name:
             if seed is None:
                 seed = int(np.random.default_rng().integers(2**32))
-            return {"generation": number, "row": 0, "after": self._name, "seed": seed}, set()
+            return {**opening, "seed": seed}, set()
         popsize = self._optimizer.popsize
         claims = self._ledger.claims(int(self.generation), but=number)
         winners = [settled(claims.get(row, ())) for row in range(popsize)]
         told = [trial.number for trial in winners if trial is not None]
-        if len(told) == popsize:
-            return {"generation": number, "row": 0, "after": self.generation, "told": told}, set()
+        if len(told) == popsize and not opened:
+            return {**opening, "told": told}, set()
         rows = [row for row in range(popsize) if row not in claims]
         if not rows:
             rows = _overdue(claims, winners)
         if not rows:
             spare = max(popsize, max(claims) + 1)
             rows = list(range(spare, spare + popsize))
-        row = random.SystemRandom().choice(rows) if again else rows[0]
-        return {"generation": self.generation, "row": row}, _holders(claims, row)
+        row = random.SystemRandom().choice(rows) if before else rows[0]
+        return {"generation": self.generation, "row": row, **opened}, _holders(claims, row)
 
     def holds(self, number: int, claim: Claim, known: set[int]) -> bool:
         """Whether the claim of a trial is its own, now that all others can see it."""

@@ -232,15 +232,14 @@ class FmnesSampler(BaseSampler):
         Whoever writes a claim reads all others after that: of two who took the same row at the
         same time, one at least sees it, and chooses again.
         """
-        again = False
+        claim = None
         while True:
-            claim, known = search.choose(trial.number, self._seed, again)
+            claim, known = search.choose(trial.number, self._seed, before=claim)
             study._storage.set_trial_system_attr(trial._trial_id, KEY, claim)
             self._read(study)
             self._follow(study, search)
             if search.holds(trial.number, claim, known):
                 return int(claim["row"])
-            again = True
 
     def _follow(self, study: Study, search: Search) -> None:
         while not search.follow():
