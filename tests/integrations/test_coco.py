@@ -280,7 +280,12 @@ def test_every_solver_starts_at_the_same_points():
         (["cr-fm-nes", "--dims", "20", "21"], "dims: expected some of 20, 40, 80, 160, 320, 640"),
         (["cr-fm-nes", "--functions", "25"], "functions: expected some of 1 to 24"),
         (["cr-fm-nes", "--instances", "0-3"], "instances: expected some of 1 to 999"),
-        (["cr-fm-nes", "--budget", "0"], "budget: expected a number > 0, got 0.0"),
+        (["cr-fm-nes", "--budget", "0"], "budget: expected a finite number > 0, got 0.0"),
+        (["cr-fm-nes", "--budget", "1e400"], "budget: expected a finite number > 0, got inf"),
+        (
+            ["cr-fm-nes", "--instances", "1-1000"],
+            "instances: expected some of 1 to 999, each once, got [1000]",
+        ),
         (["cr-fm-nes", "--workers", "0"], "workers: expected a number >= 1, got 0"),
     ],
 )

@@ -16,6 +16,7 @@ A run that was killed goes on where it was if it is started again. Solvers are n
 
 import argparse
 import itertools
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -142,8 +143,8 @@ def _plan(
     _check_numbers("dims", dims, SUITES[suite])
     _check_numbers("functions", functions, _FUNCTIONS)
     _check_numbers("instances", instances, range(1, 1000))
-    if not budget > 0:
-        raise ValueError(f"budget: expected a number > 0, got {budget!r}")
+    if not 0 < budget < math.inf:
+        raise ValueError(f"budget: expected a finite number > 0, got {budget!r}")
     if len(set(map(label_of, solvers))) < len(solvers):
         raise ValueError(f"solvers: expected each one once, got {[*solvers]}")
     for name in solvers:
@@ -160,7 +161,8 @@ def _plan(
 def _check_numbers(name: str, numbers: Sequence[int], possible: Sequence[int]) -> None:
     if not numbers or len(set(numbers)) < len(numbers) or not set(numbers) <= set(possible):
         listed = ", ".join(map(str, possible)) if len(possible) < 24 else f"1 to {possible[-1]}"
-        raise ValueError(f"{name}: expected some of {listed}, each once, got {[*numbers]}")
+        wrong = [number for number in numbers if number not in possible] or [*numbers]
+        raise ValueError(f"{name}: expected some of {listed}, each once, got {wrong}")
 
 
 def _count(workers: int | None) -> int:
