@@ -251,6 +251,15 @@ def test_many_local_minima(data, words):
     assert f"nobody reaches more than {best} % at any d" in words
 
 
+def test_without_a_trend_two_methods_are_ahead_of_ours(data, words):
+    weak, best = coco.GROUPS["multimodal, weak structure"], []
+    for dim in data.dims:
+        ours, *theirs = (percent(data, s, dim, *weak) for s in ("cr-fm-nes", "vd-cma", "sep-cma"))
+        assert min(theirs) > ours
+        best += theirs
+    assert f"at most to {max(best)} % of the targets" in words
+
+
 def test_rugged_functions(data, words):
     ours, theirs = (
         [percent(data, solver, dim, 16, 19, 23, 24) for dim in BUDGET]
@@ -260,6 +269,9 @@ def test_rugged_functions(data, words):
         "{}, {} and {} % of the targets against {}, {} and {} % at d = 20".format(*ours, *theirs)
         in words
     )
+    for dim in (20, 40):
+        shares = {name: percent(data, name, dim, 16, 19, 23, 24) for name in data.solvers_at(dim)}
+        assert max(shares, key=shares.get) == "cma-es"
     assert {run.record["runs"] for run in data.of("cr-fm-nes", 20, [19])} == {6}
     assert {run.record["runs"] for run in data.of("vd-cma", 20, [19])} == {1, 2}
 
