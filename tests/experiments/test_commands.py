@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from fmnes.cli import main
-from fmnes.experiments import protocol, runner
-from fmnes.experiments.figures import FIGURES
+from fmnes.experiments import figures, protocol, runner
 from fmnes.experiments.results import read
+from fmnes.experiments.statistics import Table
 
 
 def paper(*words):
@@ -67,10 +67,10 @@ def test_report_is_one_page_that_needs_nothing_else(quick, capsys):
     page = quick.parent / "report.html"
     assert capsys.readouterr().out.strip() == str(page)
     text = page.read_text()
-    assert text.count("<svg") == len(FIGURES)
+    assert text.count("<svg") == len(figures.FIGURES)
     assert not re.search(r"""(src|href)=(?!["']?#)""", text.replace("xlink:href", "href"))
     assert "@import" not in text
-    for name in FIGURES:
+    for name in figures.FIGURES:
         for ending in ("png", "svg"):
             assert (quick.parent / f"{name}.{ending}").stat().st_size > 2000
     # What was run, and what not: two of the ten trials at one of the five sizes, three solvers.
@@ -129,6 +129,12 @@ def test_a_method_of_ones_own_beside_the_others(tmp_path, monkeypatch):
     page = (tmp_path / "report.html").read_text()
     assert "<th>own:RandomWalk" in page
     assert "no success in 2" in page
+    assert "<li>Beside the protocol: own:RandomWalk 2 trials, snes 2 trials.</li>" in page
+    table = Table(read("results.csv").values())
+    for draw, beside in ((figures.against_fm_nes, 2), (figures.high_dimensional, 0)):
+        (legend,) = draw(table).legends
+        named = {text.get_text() for text in legend.get_texts()}
+        assert len(named & {"own:RandomWalk", "snes"}) == beside
 
 
 def test_rows_of_a_method_of_ones_own_are_verified(tmp_path, monkeypatch):
@@ -237,9 +243,15 @@ def test_a_missing_package_names_the_extra(words, module, tmp_path, monkeypatch)
         ),
         (["run", "--workers", "0"], "--workers: expected a number >= 1, got 0"),
         (["verify", "--rows", "-3"], "--rows: expected a number >= 1, got -3"),
-        (["report", "--results", "none.csv"], "none.csv: expected at least one trial, got none"),
+        (
+            ["report", "--results", "none.csv"],
+            "none.csv: expected at least one trial, got no such file",
+        ),
         (["list", "--results", "wrong.csv"], "wrong.csv: expected a file that begins with"),
-        (["verify", "--results", "none.csv"], "none.csv: expected at least one trial besides"),
+        (
+            ["verify", "--results", "none.csv"],
+            "none.csv: expected at least one trial, got no such file",
+        ),
     ],
 )
 def test_mistakes_are_one_line(words, message, tmp_path, monkeypatch):

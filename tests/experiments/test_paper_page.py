@@ -114,6 +114,14 @@ def test_the_cigar_breaks_the_paper_s_variant(rows, words):
     assert "all five trials of the paper's variant break down" in words
 
 
+def test_only_a_full_matrix_follows_many_long_axes(table, words):
+    cells = {solver: cell(table, solver, "twoaxes", 80) for solver in p.REPRESENTATIONS}
+    solved = cells.pop(p.FM_NES)
+    assert (solved.successes, solved.trials) == (5, 5)
+    assert f"in all five trials, with {solved.mean:.3g} evaluations".replace("e+0", "e") in words
+    assert {(one.successes, one.trials) for one in cells.values()} == {(0, 5)}
+
+
 def test_what_the_parts_contribute(table, words):
     weights, rate, _, rank_one, none = p.ABLATIONS
     others = ("ktablet", "ellipsoid", "rosenbrock")

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from fmnes.experiments.protocol import SAFE, Trial
-from fmnes.experiments.results import Appender, Row, read
+from fmnes.experiments.results import Appender, Row, read, read_some
 
 TRIALS = [Trial("evaluations", "sphere", 10, 10, *SAFE, number) for number in range(3)]
 
@@ -72,6 +72,39 @@ def test_a_damaged_line_is_named(tmp_path):
     path.write_text(path.read_text().replace(",100,", ",many,"))
     with pytest.raises(ValueError, match=r"results.csv, line 2: expected a trial"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("evaluations,sphere", "foo,sphere", "experiment: expected one of evaluations, time"),
+        ("evaluations,sphere", "evaluations,foo", "function: expected one of sphere, "),
+        (",100,1,", ",100,2,", "success: expected one of 0, 1"),
+    ],
+)
+def test_a_line_that_no_run_wrote_is_named(old, new, message, tmp_path):
+    path = tmp_path / "results.csv"
+    with Appender(path) as results:
+        results.add([row(TRIALS[0])])
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(ValueError, match=rf"line 2: expected a trial, got .*{message}"):
+        read(path)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=r"results.csv: expected text in UTF-8, got .* 0xff"):
+        read(path)
+
+
+def test_where_there_has_to_be_a_row_its_absence_is_told(tmp_path):
+    path = tmp_path / "results.csv"
+    with pytest.raises(ValueError, match="expected at least one trial, got no such file"):
+        read_some(path)
+    Appender(path).__exit__()
+    with pytest.raises(ValueError, match="expected at least one trial, got none"):
+        read_some(path)
 
 
 def test_a_trial_that_is_there_twice_is_named(tmp_path):

@@ -24,7 +24,7 @@ def rows(evaluations, successes=None, solver=protocol.SAFE, function="sphere", p
 def test_metric_is_the_mean_of_the_successes_over_the_success_rate():
     cell = cell_of(rows([100, 200, 300, 9999], [1, 1, 1, 0]))
     assert cell.metric == pytest.approx(200 / 0.75)
-    assert cell.deviation == pytest.approx(100)
+    assert cell.mean == 200
     assert str(cell) == "267 (3 of 4)"
 
 
@@ -88,6 +88,20 @@ def test_interval_of_a_ratio_is_that_of_all_resamples_of_both_sides():
     ratio = ratio_of(over, under)
     assert ratio.value == pytest.approx(130 / (200 / 3))
     assert ratio.interval == pytest.approx((low, high), abs=0.1)  # 2000 resamples of 729
+
+
+@pytest.mark.parametrize(("trials", "percent"), [(2, 67), (3, 80), (5, 88), (10, 92)])
+def test_how_many_intervals_of_a_ratio_cover_it(trials, percent):
+    """As the page says: of normal evaluations, 10 % of their mean apart."""
+    rng, covered, repeats = np.random.default_rng(trials), 0, 1000
+    for _ in range(repeats):
+        counts = np.rint(1e6 * (1 + 0.1 * rng.standard_normal((2, trials)))).astype(int)
+        both = [*rows(counts[0], solver=protocol.FM_NES), *rows(counts[1])]
+        ((_, ratio),) = Table(both).ratios("sphere", 80, protocol.FM_NES, protocol.SAFE).items()
+        low, high = ratio.interval
+        covered += low <= 1 <= high
+    assert ratio.trials == trials
+    assert covered / repeats == pytest.approx(percent / 100, abs=0.035)  # some 2.5 deviations
 
 
 def test_one_trial_has_no_interval():

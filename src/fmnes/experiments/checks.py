@@ -17,6 +17,8 @@ from fmnes.experiments.names import name_of
 from fmnes.experiments.protocol import Solver
 from fmnes.experiments.statistics import Ratio, Table, typical
 
+FEW = 5  # With fewer trials than that the intervals are much too narrow, which is said with them.
+
 
 class Check(NamedTuple):
     """One statement that the rows decide."""
@@ -27,6 +29,7 @@ class Check(NamedTuple):
     asked: str  # the threshold
     ratios: tuple[float, ...] = ()
     numbers: str = ""  # the ratios in words, with their intervals
+    trials: float = math.inf  # the fewest behind a side of a ratio
 
     def __str__(self) -> str:
         said = self.numbers or self.outcome
@@ -73,9 +76,14 @@ def decide(pair: str, where: tuple[str, ...], asked: Asked, ratios: Mapping[str,
     ]
     if asked.typically:
         numbers.append(f"typically {typical(ratios.values())}")
-    values = tuple(ratio.value for ratio in ratios.values())
     return Check(
-        asked.outcome(ratios.values()), pair, where, str(asked), values, ", ".join(numbers)
+        asked.outcome(ratios.values()),
+        pair,
+        where,
+        str(asked),
+        tuple(ratio.value for ratio in ratios.values()),
+        ", ".join(numbers),
+        min(ratio.trials for ratio in ratios.values()),
     )
 
 

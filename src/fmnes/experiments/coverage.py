@@ -1,18 +1,19 @@
 """What was run and what was not, in words and as a table of counts."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from fmnes.experiments import protocol
+from fmnes.experiments.names import name_of
 from fmnes.experiments.protocol import EXPERIMENTS, Trial
 
 Rows = Mapping[Trial, Any]
 
 
 def sentences(rows: Rows) -> Iterator[str]:
-    """One for the time, and one for each dimension."""
+    """One for the time, one for each dimension, and one for what a user put beside."""
     yield _about("d = 10 to 100", rows, {"time": _trials("time")})
     every = {name: _trials(name) for name in EXPERIMENTS if name != "time"}
     for dim in sorted({trial.dim for trials in every.values() for trial in trials}):
@@ -20,6 +21,9 @@ def sentences(rows: Rows) -> Iterator[str]:
             name: [trial for trial in trials if trial.dim == dim] for name, trials in every.items()
         }
         yield _about(f"d = {dim}", rows, {name: trials for name, trials in here.items() if trials})
+    beside = rows.keys() - {*protocol.trials_of(EXPERIMENTS, protocol.full)}
+    if beside:
+        yield f"Beside the protocol: {_solvers(beside)}."
 
 
 def counts(rows: Rows) -> Iterator[tuple[str, str, int, int]]:
@@ -58,12 +62,22 @@ def _about(what: str, rows: Rows, experiments: Mapping[str, Sequence[Trial]]) ->
 
 
 def _part(trials: Sequence[Trial], rows: Rows) -> str:
-    """Trials of a solver at each population size in turn, by function."""
+    """Trials of a solver at each population size in turn, by function; and who has none at all."""
     by_function = [(_sizes(trials, rows, function), function) for function in _functions(trials)]
-    return "; ".join(
+    said = [
         f"{', '.join(function for _, function in same)} {sizes}"
         for sizes, same in groupby(by_function, key=lambda one: one[0])
-    )
+    ]
+    none = {trial.solver for trial in trials} - {trial.solver for trial in trials if trial in rows}
+    if none:
+        said.append("none of " + ", ".join(f"“{name}”" for name in sorted(map(name_of, none))))
+    return "; ".join(said)
+
+
+def _solvers(trials: Iterable[Trial]) -> str:
+    """How many each has."""
+    count = Counter(name_of(trial.solver) for trial in trials)
+    return ", ".join(f"{name} {number} trials" for name, number in sorted(count.items()))
 
 
 def _functions(trials: Sequence[Trial]) -> list[str]:
@@ -71,16 +85,20 @@ def _functions(trials: Sequence[Trial]) -> list[str]:
 
 
 def _sizes(trials: Sequence[Trial], rows: Rows, function: str) -> str:
-    """How many trials each solver has, and at which population sizes; 1-3: not all the same."""
+    """How many trials each solver has, and at which population sizes; 1-3: not all the same.
+
+    Those that measure time have one size, and many dimensions.
+    """
     here = [trial for trial in trials if trial.function == function]
-    wanted = Counter((trial.popsize, trial.solver) for trial in here)
-    ran = Counter((trial.popsize, trial.solver) for trial in here if trial in rows)
+    field, sign = ("dim", "d") if here[0].experiment == "time" else ("popsize", "λ")
+    wanted = Counter((getattr(trial, field), trial.solver) for trial in here)
+    ran = Counter((getattr(trial, field), trial.solver) for trial in here if trial in rows)
     said: dict[str, list[str]] = {}
-    for popsize in sorted({popsize for popsize, _ in wanted}):
-        each = [(ran[cell], wanted[cell]) for cell in wanted if cell[0] == popsize]
+    for size in sorted({size for size, _ in wanted}):
+        each = [(ran[cell], wanted[cell]) for cell in wanted if cell[0] == size]
         there, asked = (_range(side) for side in zip(*each, strict=True))
-        said.setdefault("none" if there == "0" else f"{there} of {asked}", []).append(str(popsize))
-    return ", ".join(f"{much} at λ = {', '.join(sizes)}" for much, sizes in said.items())
+        said.setdefault("none" if there == "0" else f"{there} of {asked}", []).append(str(size))
+    return ", ".join(f"{much} at {sign} = {', '.join(sizes)}" for much, sizes in said.items())
 
 
 def _range(numbers: Sequence[int]) -> str:

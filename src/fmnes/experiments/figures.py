@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmnes.experiments import protocol, rates
+from fmnes.experiments.checks import at_the_default
 from fmnes.experiments.drawing import (
     Point,
     draw_intervals,
@@ -55,7 +56,8 @@ def high_dimensional(table: Table) -> "Figure":
 
 def _panels(table: Table, dims: Sequence[int], solvers: Sequence[Solver]) -> "Figure":
     """A row for each dimension, a panel for each function; with a user's own solvers."""
-    solvers = [*solvers, *table.others]
+    there = {solver for problem, solver in table.cells if problem.dim in dims}
+    solvers = list(dict.fromkeys([*solvers, *(who for who in table.others if who in there)]))
     figure = new_figure(7.2, 0.4 + 1.5 * len(dims))
     grid = figure.subplots(len(dims), len(protocol.FUNCTIONS), squeeze=False)
     for row, dim in zip(grid, dims, strict=True):
@@ -146,13 +148,12 @@ def computation_time(table: Table) -> "Figure":
 
 def representations(table: Table) -> "Figure":
     """What each covariance can follow, d = 80: evaluations over success rate."""
-    functions = ("ellipsoid", "ktablet", "rosenbrock", "cigar")
-    solvers = (protocol.R1_NES, protocol.SEP_CMA, protocol.VD_CMA, protocol.PAPER, protocol.SAFE)
+    functions, solvers = protocol.SHAPES, protocol.REPRESENTATIONS
     figure = new_figure(7.2, 2.4)
     axes = figure.subplots()
     bars = {
         solver: [
-            point._replace(x=j + (k - 2) * 0.17, color="black")
+            point._replace(x=j + (k - 2.5) * 0.15, color="black")
             for j, function in enumerate(functions)
             for point in _points(table, function, 80, solver)
             if point.x == 18
@@ -168,7 +169,7 @@ def representations(table: Table) -> "Figure":
     for solver, points in bars.items():
         for point in points:
             if math.isfinite(point.value):
-                axes.bar(point.x, point.value - bottom, 0.15, bottom, **bar_style_of(solver))
+                axes.bar(point.x, point.value - bottom, 0.13, bottom, **bar_style_of(solver))
     axes.set_xlim(-0.6, len(functions) - 0.4)
     axes.set_xticks(range(len(functions)), [TITLES[function] for function in functions])
     axes.set_ylabel("evaluations / success rate")
@@ -230,7 +231,7 @@ def _relative(table: Table, solvers: Sequence[Solver], labels: Sequence[str]) ->
 def _relative_points(table: Table, dim: int, solvers: Sequence[Solver]) -> Iterator[Point]:
     for k, function in enumerate(protocol.FUNCTIONS):
         for j, solver in enumerate(solvers):
-            for ratio in table.ratios(function, dim, solver, protocol.PAPER).values():
+            for ratio in at_the_default(table, function, dim, solver).values():
                 x, over = j + (k - 2) * 0.15, ratio.cells[0]
                 if not math.isnan(ratio.value):
                     yield Point(x, ratio.value, *ratio.interval, over.shortfall, f"C{k}")

@@ -18,11 +18,11 @@ NAMES = {
     protocol.SEP_FED_CMAES: "Sep-CMA with cmaes' rates",
     protocol.SEP_FED_PYCMA: "Sep-CMA with pycma's rates",
     protocol.OLDER_H: "CR-FM-NES with the older H",
-    protocol.ABLATIONS[0]: "without distance weights",
-    protocol.ABLATIONS[1]: "with one learning rate of sigma",
-    protocol.ABLATIONS[2]: "with neither phases nor distance weights",
-    protocol.ABLATIONS[3]: "without the rank-one update",
-    protocol.ABLATIONS[4]: "with none of the three",
+    protocol.NO_WEIGHTS: "without distance weights",
+    protocol.ONE_RATE: "with one learning rate of sigma",
+    protocol.NO_PHASES: "with neither phases nor distance weights",
+    protocol.NO_RANK_ONE: "without the rank-one update",
+    protocol.NONE_OF_THESE: "with none of the three",
 }
 
 

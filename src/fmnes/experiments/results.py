@@ -7,13 +7,14 @@ part of a last line, which the next run takes away. So nothing is lost, and noth
 import csv
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 from fmnes._lock import Lock
 from fmnes.experiments.protocol import Trial
+from fmnes.problems import PROBLEMS
 
 
 class Row(NamedTuple):
@@ -41,15 +42,23 @@ class Row(NamedTuple):
         """The inverse of `to_line`."""
         experiment, function, dim, popsize, method, variant, trial, *outcome = line
         seed, evaluations, success, value, seconds, versions = outcome
+        _expect("experiment", experiment, ("evaluations", "time"))
+        _expect("function", function, PROBLEMS)
+        _expect("success", success, ("0", "1"))
         return cls(
             Trial(experiment, function, int(dim), int(popsize), method, variant, int(trial)),
             int(seed),
             int(evaluations),
-            bool(int(success)),
+            success == "1",
             float(value),
             float(seconds),
             versions,
         )
+
+
+def _expect(field: str, text: str, known: Collection[str]) -> None:
+    if text not in known:
+        raise ValueError(f"{field}: expected one of {', '.join(known)}")
 
 
 HEADER = [*Trial._fields, *Row._fields[1:]]
@@ -61,24 +70,39 @@ def read(path: str | os.PathLike[str]) -> dict[Trial, Row]:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected text in UTF-8, got {error}") from error
     whole = text[: text.rfind("\n") + 1]
     header, *lines = list(csv.reader(io.StringIO(whole))) or [HEADER]
     if header != HEADER:
-        raise _another_kind(path)
+        raise _another_kind(path, ",".join(header))
     rows = {}
     for number, line in enumerate(lines, start=2):
         try:
             row = Row.from_line(line)
         except ValueError as error:
-            raise ValueError(f"{path}, line {number}: expected a trial, got {line}") from error
+            raise ValueError(
+                f"{path}, line {number}: expected a trial, got {line} ({error})"
+            ) from error
         if row.trial in rows:
             raise ValueError(f"{path}, line {number}: expected each trial once, got {row.trial}")
         rows[row.trial] = row
     return rows
 
 
-def _another_kind(path: str | os.PathLike[str]) -> ValueError:
-    return ValueError(f"{path}: expected a file that begins with {','.join(HEADER)}")
+def read_some(path: str | os.PathLike[str]) -> dict[Trial, Row]:
+    """The same where there has to be one at least."""
+    rows = read(path)
+    if not rows:
+        got = "none" if Path(path).exists() else "no such file (fmnes paper run makes one)"
+        raise ValueError(f"{path}: expected at least one trial, got {got}")
+    return rows
+
+
+def _another_kind(path: str | os.PathLike[str], got: str) -> ValueError:
+    return ValueError(
+        f"{path}: expected a file that begins with {','.join(HEADER)}, got {got[:80]!r}"
+    )
 
 
 class Appender:
@@ -95,7 +119,7 @@ class Appender:
         head = f"{','.join(HEADER)}\n".encode()
         if not (written.startswith(head) or head.startswith(written)):
             self._open.close()
-            raise _another_kind(path)
+            raise _another_kind(path, written[:80].decode(errors="replace"))
         end = written.rfind(b"\n") + 1
         self._file.truncate(end)
         if end == 0:

@@ -198,11 +198,11 @@ SOLVERS: dict[protocol.Solver, Solve] = {  # the first one of a method is its de
     protocol.SEP_PYCMA: partial(packages.pycma, "diagonal"),
     protocol.SEP_FED_CMAES: partial(_driven, _sep_cma_of_cmaes),
     protocol.SEP_FED_PYCMA: _fixed(fmnes.SepCMA(rates="pycma")),
-    protocol.ABLATIONS[0]: _fixed(fmnes.CRFMNES(variant="paper", distance_weights=False)),
-    protocol.ABLATIONS[1]: partial(_minimize, _one_rate),
-    protocol.ABLATIONS[2]: partial(_minimize, _without_phases),
-    protocol.ABLATIONS[3]: _fixed(fmnes.CRFMNES(variant="paper", c_1=0.0)),
-    protocol.ABLATIONS[4]: partial(_minimize, _without_anything),
+    protocol.NO_WEIGHTS: _fixed(fmnes.CRFMNES(variant="paper", distance_weights=False)),
+    protocol.ONE_RATE: partial(_minimize, _one_rate),
+    protocol.NO_PHASES: partial(_minimize, _without_phases),
+    protocol.NO_RANK_ONE: _fixed(fmnes.CRFMNES(variant="paper", c_1=0.0)),
+    protocol.NONE_OF_THESE: partial(_minimize, _without_anything),
     **{
         solver: partial(_minimize, partial(_scaled_eta_B, scale))
         for solver, scale in zip(protocol.ETA_B, protocol.SCALES, strict=True)

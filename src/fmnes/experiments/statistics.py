@@ -24,7 +24,6 @@ class Cell(NamedTuple):
     low: float  # its 95 % interval by the bootstrap
     high: float
     mean: float  # of the evaluations of the successes
-    deviation: float  # its standard deviation
 
     def __str__(self) -> str:
         if self.successes == 0:
@@ -55,7 +54,6 @@ def cell_of(rows: Sequence[Row]) -> Cell:
         low,
         high,
         float(np.mean(solved)) if len(solved) else math.nan,
-        float(np.std(solved, ddof=1)) if len(solved) > 1 else math.nan,
     )
 
 
@@ -105,6 +103,7 @@ class Ratio(NamedTuple):
     value: float
     samples: NDArray[np.float64]  # of the bootstrap, both sides drawn by themselves
     cells: tuple[Cell, ...] = ()  # of both sides
+    trials: float = math.inf  # the fewest of a side; of two constants there are none
 
     @property
     def shares(self) -> str:
@@ -190,9 +189,10 @@ class Table:
 
     @cached_property
     def others(self) -> list[Solver]:
-        """Solvers that the protocol does not know: those that a user put beside."""
-        known = {trial.solver for trial in trials_of(EXPERIMENTS, full)}
-        return sorted({solver for _, solver in self.rows} - known)
+        """Those that a user put beside: solvers of trials that the protocol does not have."""
+        known = set(trials_of(EXPERIMENTS, full))
+        trials = {row.trial for rows in self.rows.values() for row in rows}
+        return sorted({trial.solver for trial in trials - known})
 
     def ratios(self, function: str, dim: int, a: Solver, b: Solver) -> dict[int, Ratio]:
         """By population size: the metric of a over that of b; nan where neither succeeded."""
@@ -202,7 +202,10 @@ class Table:
                 over, under = self.cells[problem, a], self.cells[problem, b]
                 samples = [_resampled(self.rows[problem, who], k) for k, who in enumerate((a, b))]
                 ratios[problem.popsize] = Ratio(
-                    over.metric / under.metric, _quotients(*samples), (over, under)
+                    over.metric / under.metric,
+                    _quotients(*samples),
+                    (over, under),
+                    min(over.trials, under.trials),
                 )
         return ratios
 
@@ -215,7 +218,8 @@ class Table:
             times[_again(len(times), stream)].mean(-1)
             for stream, times in enumerate((large, small))
         ]
-        return Ratio(float(large.mean() / small.mean()), _quotients(*means))
+        fewest = min(len(small), len(large))
+        return Ratio(float(large.mean() / small.mean()), _quotients(*means), trials=fewest)
 
 
 def _quotients(over: NDArray[np.float64], under: NDArray[np.float64]) -> NDArray[np.float64]:

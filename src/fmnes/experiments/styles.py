@@ -14,6 +14,7 @@ TITLES = {
     "rosenbrock": "Rosenbrock",
     "rastrigin": "Rastrigin",
     "cigar": "rotated cigar",
+    "twoaxes": "rotated, 40 long axes",
 }
 # The paper's colours: red, cyan, blue and green. Of two lines in one colour the broken one is ours.
 STYLES: dict[Solver, dict[str, Any]] = {

@@ -27,8 +27,10 @@ def cells(
     trials = [
         trial for trial in protocol.trials_of(experiments, protocol.full) if trial.dim in dims
     ]
-    solvers = [*dict.fromkeys(trial.solver for trial in trials), *table.others]
     problems = sorted({(t.dim, _order(t.function), t.popsize, t.function) for t in trials})
+    there = {(trial.function, trial.dim, trial.popsize) for trial in trials}
+    beside = {solver for problem, solver in table.cells if problem in there} & {*table.others}
+    solvers = list(dict.fromkeys([*(trial.solver for trial in trials), *sorted(beside)]))
     yield from header(["d", "function", "&lambda;", *map(name_of, solvers)])
     for dim, _, popsize, function in problems:
         problem = Problem(function, dim, popsize)
