@@ -116,14 +116,14 @@ class Difference(NamedTuple):
     again: Row
 
 
-class Check(NamedTuple):
+class Verified(NamedTuple):
     """How many rows were run again, and those that differ."""
 
     rows: int
     differences: list[Difference]
 
 
-def verify(path: Path, count: int, workers: int, below: float, seed: int | None = None) -> Check:
+def verify(path: Path, count: int, workers: int, below: float, seed: int | None = None) -> Verified:
     """Run rows of a file again, chosen at random among those that took less than ``below`` seconds.
 
     Rows that measure time are left out: they cannot come out the same.
@@ -148,7 +148,7 @@ def verify(path: Path, count: int, workers: int, below: float, seed: int | None 
             bar.update(again)
             if not _same(kept[again.trial], again):
                 differences.append(Difference(kept[again.trial], again))
-    return Check(len(kept), differences)
+    return Verified(len(kept), differences)
 
 
 def _same(a: Row, b: Row) -> bool:
