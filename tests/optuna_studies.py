@@ -1,5 +1,7 @@
 """Studies for the tests of FmnesSampler, and what must hold in each of them."""
 
+import itertools
+
 import numpy as np
 import optuna
 from optuna.distributions import FloatDistribution
@@ -73,6 +75,30 @@ def check_course(study, seed=1):
                 np.testing.assert_array_equal(point(t), x[row])
         count += 1
     return count
+
+
+def check_nothing_twice(study):
+    """Nobody evaluates what another does, unless that one was overtaken by a population.
+
+    By their numbers alone one cannot tell who came second: a trial may have chosen late.
+    """
+    trials = [trial for trial in study.trials if claim(trial)]
+    for a, b in itertools.combinations(trials, 2):
+        if all(claim(a)[key] == claim(b)[key] for key in ("generation", "row")):
+            assert overtaken(a, b, trials) or overtaken(b, a, trials), (a.number, b.number)
+
+
+def overtaken(one, other, trials):
+    """Whether a population of trials after ``one`` had ended when ``other`` took its row."""
+    ended = [
+        trial
+        for trial in trials
+        if claim(trial)["generation"] == claim(one)["generation"]
+        and trial.number > one.number
+        and trial is not other
+        and trial.datetime_complete <= other.datetime_complete
+    ]
+    return len(ended) >= POPSIZE
 
 
 def rows(study):

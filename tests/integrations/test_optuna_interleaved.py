@@ -13,6 +13,7 @@ import pytest
 optuna = pytest.importorskip("optuna", reason="needs the extra optuna")
 from optuna_studies import (  # noqa: E402  # once it is there
     check_course,
+    check_nothing_twice,
     generations,
     objective,
     sampler,
@@ -102,6 +103,7 @@ def interleaved(seed):
 def test_whoever_stands_still_all_follow_one_course(seed):
     study = interleaved(seed)
     assert len(study.trials) == WORKERS * TRIALS
+    check_nothing_twice(study)
     head, _ = next(generations(study.trials))
     # Of 20 generations; candidates that are evaluated twice, and spare ones, are of no use.
     assert check_course(study, head["seed"]) >= 6

@@ -19,6 +19,7 @@ from optuna_studies import (  # noqa: E402  # once it is there
     SPACE,
     bowl,
     check_course,
+    check_nothing_twice,
     claim,
     generations,
     objective,
@@ -101,14 +102,6 @@ def test_one_sampler_for_one_study_after_the_other():
 # Of 200 trials, whoever is stalled by the scheduler: a candidate is handed out again once a
 # population has overtaken it, and the one who takes it may be stalled as well.
 FEWEST = 200 // (3 * POPSIZE + 5)
-
-
-def check_nothing_twice(study):
-    """Nobody evaluates what another does, unless that one was overtaken by a population."""
-    taken = {}
-    for number, claimed in enumerate(rows(study)):
-        assert claimed not in taken or number > taken[claimed] + POPSIZE
-        taken[claimed] = number
 
 
 def test_threads():
