@@ -131,7 +131,9 @@ def verify(path: Path, count: int, workers: int, below: float, seed: int | None 
     every = read_some(path).values()
     rows = [row for row in every if row.trial.experiment != "time"]
     if not rows:
-        raise ValueError(f"{path}: expected a trial that does not measure time, got {len(every)}")
+        raise ValueError(
+            f"{path}: expected a trial that measures no time, got {len(every)} that do"
+        )
     short = [row for row in rows if row.seconds < below]
     if not short:
         least = min(row.seconds for row in rows)
