@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmnes._random import normals
 from fmnes.algorithms import METHODS, _phases, fm_nes
 from fmnes.algorithms._shared import Shape
+from fmnes.draws import normals
 
 Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 TARGET = 1e-10

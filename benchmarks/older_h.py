@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fmnes
-from fmnes import _random as random
-from fmnes import problems
-from fmnes._engine import Address, Engine
+from fmnes import draws, problems
 from fmnes.algorithms import Algorithm, Shape, cr_fm_nes
 from fmnes.algorithms import _vd_gaussian as vd
+from fmnes.draws import Address
+from fmnes.engines import EngineSpec
+from fmnes.engines.array import ArrayEngine
 from fmnes.experiments import older_h
 
 RESULTS = Path(__file__).parent / "results"
@@ -70,10 +71,11 @@ def run(trial: Trial) -> Trial:
     method, dim = METHODS[trial.H], trial.dim
     problem = PROBLEMS[trial.function](dim)
     params = method.params(dim, method.default_popsize(dim), fmnes.CRFMNES(variant="paper"))
-    z = random.normals(trial.seed, random.initial_stream(0), 0, 0, 1, dim)[0]
+    z = draws.normals(trial.seed, draws.initial_stream(0), 0, 0, 1, dim)[0]
     start = Shape(D=np.ones(dim))
     state = method.init(params, problem.x0, np.asarray(problem.sigma0), start, z)
-    engine = Engine(method, params, state, Address(trial.seed, random.population_stream(0)), 0.0)
+    address = Address(trial.seed, draws.population_stream(0))
+    engine = ArrayEngine(EngineSpec(method, params, state, address, tolx=0.0))
     best, generations, lopsided = math.inf, 0, 0
     with np.errstate(all="ignore"):
         while best > TARGET and (generations + 1) * params.popsize <= 5 * dim * 10**4:

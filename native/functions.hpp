@@ -1,7 +1,7 @@
 // Logarithm, exponential, sine and cosine of eight lanes, from IEEE operations only.
 //
 // The C library's versions differ in their last bits from machine to machine; these give the same
-// bits everywhere, here and in fmnes._draws, which repeats them in NumPy for the draws.
+// bits everywhere, here and in fmnes.draws.numpy_draws, which repeats them in NumPy for the draws.
 // Coefficients: polynomials through the Chebyshev nodes of the interval, computed to 60 digits.
 // Against mpmath: log, sine and cosine within 2 ulp, exp within 2 ulp, the squared sine within 4
 // (tests/native).

@@ -13,12 +13,12 @@ from fmnes._optimizer import Optimizer
 from fmnes._progress import Progress
 from fmnes._restarts import BIPOP, IPOP, read_restarts
 from fmnes._result import Result, Status
-from fmnes._search import Search
+from fmnes._runs import Search
 from fmnes._signals import Interrupts
 from fmnes._stopping import Stopping
-from fmnes._store import Checkpoint
 from fmnes.evaluate import Evaluator, Outcome, evaluate_vectorized, read_only
 from fmnes.evaluate._outcome import Report
+from fmnes.storage.checkpoint import Checkpoint
 
 
 def minimize(
@@ -105,9 +105,9 @@ def minimize(
     >>> result.success, result.status
     (True, <Status.FTARGET: 'ftarget'>)
     """
-    checks.callable_or_none("callback", callback)
-    if not callable(fun):
-        raise TypeError(f"fun: expected a function, got {fun!r}")
+    checks.function("fun", fun)
+    if callback is not None:
+        checks.function("callback", callback)
     if not isinstance(args, tuple):
         raise TypeError(f"args: expected a tuple such as (a,), got {args!r}")
     checks.choice("resume", resume, ("auto", "must", "never"))

@@ -10,16 +10,20 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
-from fmnes import _random as random
-from fmnes._engine import Address, engine_for, pieces
+from fmnes import draws
+from fmnes._arrays import Array, constant, to_host
 from fmnes._population import Population
+from fmnes._record import Tally
 from fmnes._result import Result, Run, Status
-from fmnes._setup import Setup, set_up
+from fmnes._start import Setup, read_method, read_popsize, set_up
 from fmnes._stopping import Budget, Limits, Stopping
-from fmnes._tally import Tally
 from fmnes.algorithms import METHODS, Algorithm
-from fmnes.algorithms._shared import Array, constant, copied
+from fmnes.algorithms._shared import copied
+from fmnes.draws import Address
+from fmnes.engines import EngineSpec, registration
+from fmnes.engines.array import pieces
 from fmnes.evaluate import to_values
+from fmnes.storage import npz
 
 _SAVED = ("setup", "budget", "popsize", "run", "state", "initial", "best", "tally", "asked")
 
@@ -76,14 +80,14 @@ class Optimizer:
         timeout: float | None = None,
         stopping: Stopping | None = None,
     ) -> None:
-        row = checks.method(method)
+        row = read_method(method)
         setup = set_up(row, x0, sigma0, bounds, rng, stopping)
-        size = checks.popsize(popsize, row, setup.mean.shape[0])
+        size = read_popsize(popsize, row, setup.mean.shape[0])
         budget = Budget(
-            checks.number("ftarget", ftarget),
+            None if ftarget is None else checks.real("ftarget", ftarget),
             None if maxfevals is None else checks.integer("maxfevals", maxfevals, least=size),
             None if maxiter is None else checks.integer("maxiter", maxiter, least=1),
-            checks.number("timeout", timeout, positive=True),
+            None if timeout is None else checks.real("timeout", timeout, above=0),
         )
         self._begin(setup, budget, size, run=0, sigma_factor=1.0)
 
@@ -124,8 +128,8 @@ class Optimizer:
 
     def _initial_draw(self) -> Array:
         """The draw that the first v comes from."""
-        mean, stream = self.setup.mean, random.initial_stream(self._run)
-        z = random.normals(self.setup.seed, stream, 0, 0, 1, mean.shape[0])[0]
+        mean, stream = self.setup.mean, draws.initial_stream(self._run)
+        z = draws.normals(self.setup.seed, stream, 0, 0, 1, mean.shape[0])[0]
         return constant(array_namespace(mean), z, mean)
 
     def _drive(
@@ -138,11 +142,11 @@ class Optimizer:
     ) -> None:
         """Set up what runs the method, for a state after so many generations."""
         setup = self.setup
-        address = Address(setup.seed, random.population_stream(self._run), generation)
-        engine = engine_for(self._algorithm, state.mean)
-        self._engine = engine(
+        address = Address(setup.seed, draws.population_stream(self._run), generation)
+        spec = EngineSpec(
             self._algorithm, params, state, address, setup.stopping.tolx, initial, best
         )
+        self._engine = registration(setup.method, state.mean).engine(spec)
         self._told: NDArray[np.float64] | None = None  # the last values
         self._seconds = 0.0  # spent in this generation
         self._handed_out = time.monotonic()
@@ -180,7 +184,7 @@ class Optimizer:
         """
         if not self._algorithm.LINEAR or not isinstance(self.setup.mean, np.ndarray):
             return None
-        setup, stream = self.setup, random.population_stream(self._run)
+        setup, stream = self.setup, draws.population_stream(self._run)
         address = Address(setup.seed, stream, self.tally.generation)
         self._asked, self._handed_out = True, time.monotonic()
         population = Population(
@@ -197,7 +201,7 @@ class Optimizer:
         begun = time.monotonic()
         if not self._asked:
             raise RuntimeError("tell: expected a call of ask() first, got none for this generation")
-        values = to_values(checks.to_host(x_or_f if f is None else f), self._popsize, "f")
+        values = to_values(to_host(x_or_f if f is None else f), self._popsize, "f")
         if f is not None:
             self._check_told(x_or_f)
         generation = self._engine.tell(values, self.tally.best_f)
@@ -237,11 +241,11 @@ class Optimizer:
 
     def _check_told(self, x: Any) -> None:
         """tell(x, f) takes the x of ask and nothing else: f is the value of what was proposed."""
-        told = np.asarray(checks.to_host(x))
+        told = np.asarray(to_host(x))
         shape = (self._popsize, self._user_dim)
         came = None if told.shape == shape else f"shape {told.shape}"
         if came is None and not all(
-            np.array_equal(told[a:b], checks.to_host(self._candidates(a, b)))
+            np.array_equal(told[a:b], to_host(self._candidates(a, b)))
             for a, b in pieces(self._algorithm, 0, self._popsize, self._user_dim)
         ):
             came = "other values"
@@ -300,17 +304,13 @@ class Optimizer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the search to a file, all or nothing; `load` goes on from there to the bit."""
-        from fmnes import _checkpoint
-
-        _checkpoint.write(path, self.to_saved())
+        npz.write(path, self.to_saved())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Optimizer":
         """A search that `save` wrote. The file holds no code: loading it is safe."""
-        from fmnes import _checkpoint
-
-        saved = _checkpoint.read(path, _SAVED)
-        _checkpoint.check_search(saved)
+        saved = npz.read(path, _SAVED)
+        npz.check_search(saved)
         return cls.from_saved(saved)
 
     def to_saved(self) -> dict[str, Any]:

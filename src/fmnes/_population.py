@@ -1,6 +1,5 @@
 """A population in O(d) numbers, from which any worker builds the candidates that it evaluates."""
 
-import dataclasses
 import math
 import zlib
 from typing import Any
@@ -9,12 +8,13 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-import fmnes
 from fmnes import kernels
-from fmnes._bounds import Box
-from fmnes._engine import Address, engine_for
+from fmnes._arrays import Array
+from fmnes._coordinates import Box
+from fmnes._version import __version__
 from fmnes.algorithms import METHODS
-from fmnes.algorithms._shared import Array
+from fmnes.draws import Address
+from fmnes.engines import Engine, EngineSpec, registration
 
 
 class Population:
@@ -34,7 +34,7 @@ class Population:
         box: Box | None,
     ) -> None:
         self._recipe = method, settings, popsize, state, address, box
-        self._engine: Any = None
+        self._engine: Engine | None = None
         self.stays = False  # whether it is going to advance, so that draws are worth keeping
         self.address = address
         # For those who follow a search in its own process: what tells one search from another, and
@@ -68,16 +68,16 @@ class Population:
             crc = zlib.crc32(np.ascontiguousarray(field).data, crc)
         return crc
 
-    def _build(self) -> Any:
+    def _build(self) -> Engine:
         """The engine that the candidates come from."""
         if self._engine is None:
             method, settings, popsize, state, address, _ = self._recipe
-            if not self.stays and hasattr(settings, "store_draws"):
-                settings = dataclasses.replace(settings, store_draws=False)
             algorithm = METHODS[method]
             params = algorithm.params(state.mean.shape[0], popsize, settings)
-            engine = engine_for(algorithm, state.mean)
-            self._engine = engine(algorithm, params, state, address, tolx=0.0)
+            if not self.stays:
+                params = params._replace(store_draws=False)
+            spec = EngineSpec(algorithm, params, state, address, tolx=0.0)
+            self._engine = registration(method, state.mean).engine(spec)
         return self._engine
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,4 +97,4 @@ class Population:
 
 
 def _maker() -> str:
-    return f"fmnes {fmnes.__version__} with {kernels.in_use} kernels"
+    return f"fmnes {__version__} with {kernels.in_use} kernels"

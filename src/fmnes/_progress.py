@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from fmnes._history import PHASES
-from fmnes._search import Search
+from fmnes._runs import Search
 
 _EVERY = 0.1  # seconds from one look to the next on a terminal,
 _EVERY_LINE = 10.0  # and where each leaves a line

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from fmnes._arrays import Array
 from fmnes._history import History
-from fmnes.algorithms._shared import Array, Shape
+from fmnes.algorithms._shared import Shape
 
 
 class Status(StrEnum):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fmnes._engine import Generation
 from fmnes._history import History
 from fmnes._result import Status
+from fmnes.engines import Generation
 
 
 @dataclass(frozen=True, kw_only=True)

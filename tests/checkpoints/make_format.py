@@ -9,7 +9,7 @@ import pathlib
 from checkpoints.common import Counted, search, sphere
 
 import fmnes
-from fmnes._checkpoint import FORMAT
+from fmnes.storage.npz import FORMAT
 
 
 def main():

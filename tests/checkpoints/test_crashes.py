@@ -9,7 +9,7 @@ import pytest
 from checkpoints.common import Counted, digest, search, stairs
 
 import fmnes
-from fmnes import _lock, _store
+from fmnes.storage import checkpoint, lock
 
 OPERATIONS = ("open", "write", "fsync", "replace", "link", "unlink", "ftruncate")
 
@@ -46,15 +46,15 @@ class Disk:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """A checkpoint after every other generation."""
-    monkeypatch.setattr(_store, "_SHARE_OF_SAVING", 0)
-    due = _store.Store.due
+    monkeypatch.setattr(checkpoint, "_SHARE_OF_SAVING", 0)
+    due = checkpoint.Store.due
     count = [0]
 
     def every_other(store):
         count[0] += 1
         return due(store) and count[0] % 2 == 0
 
-    monkeypatch.setattr(_store.Store, "due", every_other)
+    monkeypatch.setattr(checkpoint.Store, "due", every_other)
 
 
 def run(fun, path, die_at=None, *, after=False, vectorized=False):
@@ -73,7 +73,7 @@ def run(fun, path, die_at=None, *, after=False, vectorized=False):
                 vectorized=vectorized,
             )
         except Crash:
-            _lock._held.clear()  # the system would have seen to it
+            lock._held.clear()  # the system would have seen to it
             return None, disk.count
         return result, disk.count
 

@@ -16,7 +16,7 @@ import pytest
 from checkpoints.common import Counted, digest, names, search, sphere
 
 import fmnes
-from fmnes import _checkpoint, _store
+from fmnes.storage import checkpoint, npz
 
 OPTIONS = {"maxiter": 30, "workers": None}
 FILES = ["run.npz", "run.npz.previous", "run.npz.journal", "run.npz.journal.previous"]
@@ -35,7 +35,9 @@ def ended(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("ended")
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(_store.Store, "due", lambda store: store._entry is None and next(due))
+        monkeypatch.setattr(
+            checkpoint.Store, "due", lambda store: store._entry is None and next(due)
+        )
         due = iter(generation in (5, 15) for generation in range(1, 100))
         with pytest.raises(RuntimeError, match="the end"):
             search(Counted(end_at=165), folder / "run.npz", **OPTIONS)
@@ -328,7 +330,7 @@ def test_a_read_only_folder(read_only_folder, ended, expected, caplog):
 
 def test_a_folder_that_is_taken_away(tmp_path, expected, caplog, monkeypatch):
     """And given back: then the search is saved again."""
-    monkeypatch.setattr(_store, "_SHARE_OF_SAVING", 0)
+    monkeypatch.setattr(checkpoint, "_SHARE_OF_SAVING", 0)
     folder, elsewhere = tmp_path / "here", tmp_path / "there"
     folder.mkdir()
     calls = [0]
@@ -341,8 +343,8 @@ def test_a_folder_that_is_taken_away(tmp_path, expected, caplog, monkeypatch):
             elsewhere.rename(folder)
         return sphere(x)
 
-    checkpoint = fmnes.Checkpoint(folder / "run.npz", every=0)
-    assert digest(search(fun, checkpoint, **OPTIONS)) == expected
+    kept = fmnes.Checkpoint(folder / "run.npz", every=0)
+    assert digest(search(fun, kept, **OPTIONS)) == expected
     assert "was not written: No such file or directory" in caplog.text
     assert resumed(folder / "run.npz") == (expected, 0)
 
@@ -370,7 +372,7 @@ def test_without_hard_links_the_older_checkpoint_is_a_copy(tmp_path, monkeypatch
     monkeypatch.setattr(os, "link", no_links)
     path = tmp_path / "run.npz"
     search(sphere, path, maxiter=5)
-    saved = _checkpoint.read(f"{path}.previous", ("search", *fmnes._search._SAVED))
+    saved = npz.read(f"{path}.previous", ("search", *fmnes._runs._SAVED))
     assert saved["current"]["tally"].generation == 0
 
 

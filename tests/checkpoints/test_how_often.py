@@ -7,7 +7,7 @@ import pytest
 from checkpoints.common import search, sphere
 
 import fmnes
-from fmnes import _store
+from fmnes.storage import checkpoint
 
 
 class Clock:
@@ -15,7 +15,7 @@ class Clock:
 
     def __init__(self, monkeypatch, *, sync, evaluation):
         self.now, self.syncs, self._evaluation, self._sync = 0.0, 0, evaluation, sync
-        monkeypatch.setattr(_store.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(checkpoint.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(os, "fsync", self.fsync)
 
     def fsync(self, file):
@@ -79,7 +79,7 @@ def test_all_values_that_arrive_together_are_synced(monkeypatch, path):
 def test_checkpoints_come_every_so_often(monkeypatch, path):
     """By seconds, and never for more than a twentieth of the time."""
     saved = []
-    monkeypatch.setattr(_store.Store, "_write", lambda *_: saved.append(clock.now))
+    monkeypatch.setattr(checkpoint.Store, "_write", lambda *_: saved.append(clock.now))
     clock = Clock(monkeypatch, sync=0.0, evaluation=0.125)  # a second for each generation
     search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=20)
     assert saved == [0.0, 5.0, 10.0, 15.0, 20.0, 20.0]
@@ -90,14 +90,14 @@ def test_checkpoints_come_every_so_often(monkeypatch, path):
 
     saved.clear()
     clock.now = 0.0
-    monkeypatch.setattr(_store.Store, "_write", slow)
+    monkeypatch.setattr(checkpoint.Store, "_write", slow)
     search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=25)
     assert saved == [0.5, 11.0, 21.5, 26.5 + 0.5]
 
 
 def test_a_long_journal_is_cut(monkeypatch, path):
-    monkeypatch.setattr(_store, "_LARGEST_JOURNAL", 2000)
-    monkeypatch.setattr(_store, "_SHARE_OF_SAVING", 0)
+    monkeypatch.setattr(checkpoint, "_LARGEST_JOURNAL", 2000)
+    monkeypatch.setattr(checkpoint, "_SHARE_OF_SAVING", 0)
     search(sphere, fmnes.Checkpoint(path, every=1e6), maxiter=200)
     sizes = [f.stat().st_size for f in path.parent.iterdir() if "journal" in f.name]
     assert len(sizes) == 2

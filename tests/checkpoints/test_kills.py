@@ -14,8 +14,8 @@ from checkpoints import driver
 from checkpoints.common import digest
 
 import fmnes
-from fmnes import _checkpoint, _journal
-from fmnes._search import _SAVED
+from fmnes._runs import _SAVED
+from fmnes.storage import journal, npz
 
 pytestmark = pytest.mark.engines
 
@@ -50,14 +50,14 @@ class Reference:
         """Marks of the candidates whose values the files know, as a dead process left them."""
         if not path.exists():
             return set()
-        saved = _checkpoint.read(path, (*_SAVED, "search"))
+        saved = npz.read(path, (*_SAVED, "search"))
         current = saved["current"]
         address = current["run"], current["tally"].generation
         found = [
-            _journal.read(f"{path}.journal{end}", bytes.fromhex(saved["search"]))
+            journal.read(f"{path}.journal{end}", bytes.fromhex(saved["search"]))
             for end in (".previous", "")
         ]
-        known = _journal.chain([segment for segment in found if segment], address)
+        known = journal.chain([segment for segment in found if segment], address)
         assert known.whole  # a kill tears no record: the system finishes a write
         numbers = set(range(self.number(*address)))
         for entry in known.entries:

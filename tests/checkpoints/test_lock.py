@@ -6,7 +6,7 @@ import sys
 import pytest
 from checkpoints.common import Counted, digest, names, search, sphere
 
-from fmnes import _lock
+from fmnes.storage import lock
 
 HOLD = """
 import sys, fmnes
@@ -50,7 +50,7 @@ def test_a_lock_is_given_back_whatever_ends_the_search(path):
         search(Counted(end_at=3), path)
     with pytest.raises(ValueError, match="differs in popsize"):
         search(sphere, path, popsize=20)
-    assert _lock._held == {}
+    assert lock._held == {}
     search(sphere, path, maxiter=5)
     assert "run.npz.lock" not in names(path.parent)
 

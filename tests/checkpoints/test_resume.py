@@ -7,7 +7,7 @@ import pytest
 from checkpoints.common import Counted, digest, names, search, sphere, stairs
 
 import fmnes
-from fmnes._tally import Tally
+from fmnes._record import Tally
 
 # === The same bits ===
 

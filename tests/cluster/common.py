@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from fmnes.cluster._replica import Replica
+from fmnes.evaluate.cluster._replica import Replica
 
 DYING = threading.local()  # `.now`: an objective ends the worker whose thread this is
 

@@ -23,7 +23,7 @@ from cluster.common import Counting, digest, ellipsoid
 
 import fmnes
 from fmnes import Cluster, EvaluationError, Evaluator
-from fmnes.cluster._replica import Replica
+from fmnes.evaluate.cluster._replica import Replica
 
 WORKERS = 3
 DIM = 400  # one vector is 3200 bytes, more than a generation may send

@@ -18,7 +18,7 @@ from cluster.common import (
 
 import fmnes
 from fmnes import METHODS, Cluster, EvaluationError, Evaluator
-from fmnes.cluster._replica import Replica
+from fmnes.evaluate.cluster._replica import Replica
 
 LINEAR = [name for name, method in METHODS.items() if method.LINEAR]
 X0 = np.linspace(-1.0, 2.0, 30)

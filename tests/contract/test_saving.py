@@ -12,7 +12,7 @@ import pytest
 from contract.common import assert_same_bits, drive, ellipsoid, sphere, start
 
 import fmnes
-from fmnes import _checkpoint
+from fmnes.storage import npz
 
 SETTINGS = [
     fmnes.CRFMNES(variant="paper"),
@@ -210,9 +210,9 @@ def test_other_files_are_refused(tmp_path):
 def test_a_header_of_another_kind_is_refused(header, tmp_path):
     path = tmp_path / "other.npz"
     arrays = {"header": np.frombuffer(header, np.uint8), "x": np.ones(3)}
-    np.savez(path, **arrays, checksum=_checkpoint._checksum(arrays))
+    np.savez(path, **arrays, checksum=npz._checksum(arrays))
     assert "checksum" not in refused(path)
-    np.savez(path, **arrays, checksum=_checkpoint._checksum({}))
+    np.savez(path, **arrays, checksum=npz._checksum({}))
     refused(path)
 
 
@@ -242,7 +242,7 @@ def test_no_population_is_taken_that_a_file_only_claims(popsize, saved, tmp_path
     header = json.loads(arrays["header"].tobytes())
     header["content"]["dict"]["popsize"] = popsize
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    np.savez(path, **arrays, checksum=_checkpoint._checksum(arrays))
+    np.savez(path, **arrays, checksum=npz._checksum(arrays))
     with pytest.raises(ValueError, match="popsize: expected 2 to 16777216, got "):
         fmnes.Optimizer.load(path)
 
@@ -275,7 +275,7 @@ def test_arrays_that_do_not_fit_are_named(field, wrong, tmp_path):
         content[record] = content[record]._replace(**{name: wrong})
     else:
         content[name] = wrong
-    _checkpoint.write(path, content)
+    npz.write(path, content)
     with pytest.raises(ValueError, match=rf"^{field}: expected shape .*got shape"):
         fmnes.Optimizer.load(path)
 
@@ -286,7 +286,7 @@ def test_a_file_of_another_version_goes_on_with_a_note(tmp_path, monkeypatch, ca
     opt.save(path)
     assert_same_bits(fmnes.Optimizer.load(path), opt)
     assert caplog.records == []
-    monkeypatch.setitem(_checkpoint._VERSIONS, "numpy", "1.0")
+    monkeypatch.setitem(npz._VERSIONS, "numpy", "1.0")
     assert_same_bits(fmnes.Optimizer.load(path), opt)
     (record,) = caplog.records
     assert record.levelname == "WARNING"

@@ -317,7 +317,7 @@ REFUSED = {
     "method a class": ({"method": fmnes.CRFMNES}, TypeError, r"^method: .* add parentheses"),
     "method None": ({"method": None}, TypeError, r"^method: expected a name .* got None"),
     "ftarget NaN": ({"ftarget": np.nan}, ValueError, r"^ftarget: expected a number, got nan"),
-    "ftarget text": ({"ftarget": "0"}, TypeError, r"^ftarget: expected a number or None, got '0'"),
+    "ftarget text": ({"ftarget": "0"}, TypeError, r"^ftarget: expected a number, got '0'"),
     "maxfevals 1": ({"maxfevals": 1}, ValueError, r"^maxfevals: expected at least 10, got 1"),
     "maxfevals text": ({"maxfevals": "9"}, TypeError, r"^maxfevals: expected a whole number"),
     "maxiter 0": ({"maxiter": 0}, ValueError, r"^maxiter: expected at least 1, got 0"),

@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 
-from fmnes import _draws
+from fmnes.draws import numpy_draws
 
 # Counter, key and words of Philox 4x32-10: the known answers that its authors publish (Random123).
 KNOWN_ANSWERS = [
@@ -67,17 +67,17 @@ def ulps(found, exact):
 
 def numpy_words(seed, counters):
     """The words of counters, both of shape (n, 4), as the NumPy text has them."""
-    work = np.zeros((_draws.ROOM, len(counters)), np.uint64)
+    work = np.zeros((numpy_draws.ROOM, len(counters)), np.uint64)
     work[:4] = np.asarray(counters, np.uint64).T
-    _draws.philox(seed, work)
+    numpy_draws.philox(seed, work)
     return work[:4].T.astype(np.uint32)
 
 
 def numpy_normals(words):
     """The two normals of each four words, as the NumPy text has them: shape (2, n)."""
-    work = np.zeros((_draws.ROOM, len(words)), np.uint64)
+    work = np.zeros((numpy_draws.ROOM, len(words)), np.uint64)
     work[:4] = np.asarray(words, np.uint64).T
-    return np.array(_draws.box_muller(work))
+    return np.array(numpy_draws.box_muller(work))
 
 
 def extreme_words():

@@ -18,8 +18,8 @@ from draws.common import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fmnes import _draws
-from fmnes import _random as random
+from fmnes import draws
+from fmnes.draws import numpy_draws
 
 SEEDS = st.integers(0, 2**64 - 1)
 STREAMS = st.integers(0, 2**20 - 1)
@@ -50,7 +50,7 @@ def test_any_counters(counters, seed):
 )
 def test_what_is_found_at_an_address(seed, stream, generation, first, rows, dim):
     """Coordinate j is in group j // 16: the cosine, or in its second half the sine, of a block."""
-    z = random.normals(seed, stream, generation, first, first + rows, dim)
+    z = draws.normals(seed, stream, generation, first, first + rows, dim)
     assert z.shape == (rows, dim)
     assert z.dtype == np.float64
     assert z.flags.c_contiguous
@@ -64,16 +64,16 @@ def test_what_is_found_at_an_address(seed, stream, generation, first, rows, dim)
 # Larger than a part that the NumPy text does at once, in either direction.
 @pytest.mark.parametrize(("rows", "dim"), [(40, 1000), (1100, 16), (3, 3 * 16 * 1024 - 5)])
 def test_every_part_of_a_whole(rows, dim):
-    whole = random.normals(3, 1, 2, 0, rows, dim)
+    whole = draws.normals(3, 1, 2, 0, rows, dim)
     for first, last in [(0, 1), (rows // 3, rows), (rows - 1, rows)]:
-        assert np.array_equal(random.normals(3, 1, 2, first, last, dim), whole[first:last])
+        assert np.array_equal(draws.normals(3, 1, 2, first, last, dim), whole[first:last])
     for fewer in (1, 9, dim // 2, dim - 1):
-        assert np.array_equal(random.normals(3, 1, 2, 0, rows, fewer), whole[:, :fewer])
+        assert np.array_equal(draws.normals(3, 1, 2, 0, rows, fewer), whole[:, :fewer])
     assert len(np.unique(whole)) == whole.size
 
 
 def test_nothing_to_draw():
-    assert random.normals(1, 0, 0, 4, 4, 5).shape == (0, 5)
+    assert draws.normals(1, 0, 0, 4, 4, 5).shape == (0, 5)
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_no_draw_comes_a_second_time_where_an_address_is_too_long(name, value, b
     address = {"seed": 1, "stream": 0, "generation": 0, "first": 0, "last": 1, "dim": 4}
     message = rf"^{name}: expected a number from 0 to 2\^{bits} - 1, got {value}$"
     with pytest.raises(OverflowError, match=message):
-        random.normals(**address | {name: value})
+        draws.normals(**address | {name: value})
 
 
-@pytest.mark.parametrize("stream_of", [random.population_stream, random.initial_stream])
+@pytest.mark.parametrize("stream_of", [draws.population_stream, draws.initial_stream])
 def test_a_search_has_no_more_runs_than_streams(stream_of):
     assert stream_of(2**19 - 1) in (2**20 - 2, 2**20 - 1)
     with pytest.raises(OverflowError, match=r"^run: expected a number from 0 to 2\^19 - 1, got "):
@@ -125,7 +125,7 @@ def test_the_logarithm_is_within_2_ulp():
         ]
     )
     found = x.copy()
-    _draws.log(found, *np.empty((3, len(x))))
+    numpy_draws.log(found, *np.empty((3, len(x))))
     with mpmath.workdps(50):
         assert ulps(found, [mpmath.log(float(value)) for value in x]) < 2
     assert found[x == 1].tolist() == [0.0] * np.sum(x == 1)
@@ -133,7 +133,7 @@ def test_the_logarithm_is_within_2_ulp():
 
 def cos_sin(turn):
     cosine, sine, g, w = np.empty((4, len(turn)))
-    _draws.cos_sin(turn.copy(), cosine, sine, g, w)
+    numpy_draws.cos_sin(turn.copy(), cosine, sine, g, w)
     return cosine, sine
 
 

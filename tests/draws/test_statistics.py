@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from fmnes import _draws
-from fmnes import _random as random
+from fmnes import draws
+from fmnes.draws import numpy_draws
 
 LEVEL = 1e-7
 SEED = 20240229
@@ -30,7 +30,7 @@ def two_sided(z):
 @pytest.fixture(scope="module")
 def sample():
     """1e7 draws: (generations, rows, coordinates)."""
-    return np.stack([random.normals(SEED, 0, g, 0, 2500, 1000) for g in range(4)])
+    return np.stack([draws.normals(SEED, 0, g, 0, 2500, 1000) for g in range(4)])
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def nearby(draw, n=100_000):
 
 def test_independence_of_nearby_addresses():
     def draw(seed, stream, generation, row, n):
-        return random.normals(seed, stream, generation, row, row + 1, n)[0]
+        return draws.normals(seed, stream, generation, row, row + 1, n)[0]
 
     p = nearby(draw)
     assert len(p) > 2 * sum(BITS.values())
@@ -189,8 +189,8 @@ def test_independence_of_nearby_addresses():
 def test_fewer_rounds_are_found_out(monkeypatch, rounds):
     def draw(seed, stream, generation, row, n):
         out = np.empty((1, n))
-        _draws.normals(seed, stream, generation, row, out)
+        numpy_draws.normals(seed, stream, generation, row, out)
         return out[0]
 
-    monkeypatch.setattr(_draws, "ROUNDS", rounds)
+    monkeypatch.setattr(numpy_draws, "ROUNDS", rounds)
     assert min(nearby(draw)) < LEVEL

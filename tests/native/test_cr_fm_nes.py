@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fmnes
-from fmnes._engine import Address, Engine, NativeEngine
 from fmnes.algorithms import METHODS, cr_fm_nes
+from fmnes.draws import Address
+from fmnes.engines import EngineSpec
+from fmnes.engines.array import ArrayEngine
+from fmnes.engines.compiled import CompiledEngine
 from fmnes.kernels import _native
 
 ADDRESS = Address(seed=7, stream=4, generation=3)
@@ -32,7 +35,8 @@ def some_state(dim, *, seed=0, length=1.0, path=1.0, dtype=np.float64):
 def engines(state, popsize, variant="safe", **settings):
     """The compiled one and the agnostic one, at the same place."""
     params = cr_fm_nes.params(len(state.mean), popsize, fmnes.CRFMNES(variant=variant, **settings))
-    return [of(cr_fm_nes, params, state, ADDRESS, tolx=1e-3) for of in (NativeEngine, Engine)]
+    spec = EngineSpec(cr_fm_nes, params, state, ADDRESS, tolx=1e-3)
+    return [CompiledEngine(spec), ArrayEngine(spec)]
 
 
 def ask(engine):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fmnes
-from fmnes import _draws
+from fmnes.draws import numpy_draws
 from fmnes.kernels import _native
 
 SEEDS = st.integers(0, 2**64 - 1)
@@ -70,14 +70,14 @@ def test_words_of_any_address(seed, stream, generation, row):
 def test_normals_of_any_address(seed, stream, generation, first, rows, dim):
     address = seed, stream, generation, first, rows, dim
     found = drawn(_native.normals, *address)
-    assert same_bits(found, drawn(_draws.normals, *address))
+    assert same_bits(found, drawn(numpy_draws.normals, *address))
     assert same_bits(drawn(_native.normals, *address, np.float32), found.astype(np.float32))
 
 
 @pytest.mark.parametrize(("rows", "dim"), [(1100, 17), (40, 1000), (3, 50_003)])
 def test_normals_of_large_shapes_with_any_number_of_threads(rows, dim):
     address = 2**63 + 5, 7, 2**33 + 1, 11, rows, dim
-    expected = drawn(_draws.normals, *address)
+    expected = drawn(numpy_draws.normals, *address)
     chosen = fmnes.get_num_threads()
     try:
         for threads in (1, 2, 3, 7):

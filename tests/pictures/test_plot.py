@@ -231,5 +231,5 @@ def test_errors_name_the_argument():
         fmnes.plot(result, width=1)
     with pytest.raises(ValueError, match="fopt: expected a finite number, got inf"):
         fmnes.plot(result, fopt=np.inf)
-    with pytest.raises(TypeError, match="fopt: expected a number or None, got '0'"):
+    with pytest.raises(TypeError, match="fopt: expected a number, got '0'"):
         fmnes.plot(result, fopt="0")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds as SciPyBounds
 
 import fmnes
-from fmnes._bounds import Box, read_bounds
+from fmnes._coordinates import Box, read_bounds
 
 
 class Watched:

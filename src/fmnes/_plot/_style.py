@@ -36,7 +36,7 @@ def check_width(width: float) -> None:
 
 def check_fopt(fopt: float | None) -> None:
     """The value of a minimum, or None."""
-    value = checks.number("fopt", fopt)
+    value = None if fopt is None else checks.real("fopt", fopt)
     if value is not None and not math.isfinite(value):
         raise ValueError(f"fopt: expected a finite number, got {fopt!r}")
 

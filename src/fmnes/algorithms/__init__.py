@@ -7,6 +7,7 @@ functions of `Algorithm`.
 
 from typing import Any, Protocol
 
+from fmnes._arrays import Array
 from fmnes.algorithms import (
     cma_es,
     cr_fm_nes,
@@ -18,15 +19,22 @@ from fmnes.algorithms import (
     vd_cma,
     xnes,
 )
-from fmnes.algorithms._shared import Array, Report, Shape
+from fmnes.algorithms._shared import Report, Shape
 
 
 class Algorithm(Protocol):
-    """What every module of THE TABLE offers."""
+    """What every module of the registry offers.
 
-    LINEAR: bool  # O(d) time a candidate; if False, refresh() and Params.refresh_every exist too
+    Beside its own constants, `Params` has `dim`, `popsize`, `refresh_every` (generations from one
+    `refresh` to the next; 0 for never) and `store_draws` (False: draws are made again instead of
+    kept from ask to tell).
+    """
+
+    LINEAR: bool  # O(d) time a candidate, and candidates can be built one by one
     ANTITHETIC: bool  # z has lambda/2 rows; candidate i + lambda/2 mirrors candidate i
     Settings: type[Any]
+    Params: type[Any]
+    State: type[Any]
 
     def default_popsize(self, dim: int, /) -> int:
         """The population size where the user names none."""
@@ -45,6 +53,9 @@ class Algorithm(Protocol):
 
     def tell(self, params: Any, state: Any, z: Array, f: Array) -> Any:
         """The next state, from the draws given to `ask` and the values of its candidates."""
+
+    def refresh(self, params: Any, state: Any) -> Any:
+        """The same state with what rounding wears out, or what is expensive, computed again."""
 
     def shape(self, params: Any, state: Any) -> Shape:
         """What a warm start takes over beside the mean and sigma."""

@@ -9,7 +9,7 @@ methods that normalise the determinant of their covariance do not have this trou
 
 import math
 
-from fmnes.algorithms._shared import Array, Namespace
+from fmnes._arrays import Array, Namespace
 
 _FAR = 1e3
 

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from array_api_compat import device
 
-from fmnes.algorithms._shared import Array, Namespace, Shape, norm2
+from fmnes._arrays import Array, Namespace
+from fmnes.algorithms._shared import Shape, norm2
 
 
 class Stretch(NamedTuple):

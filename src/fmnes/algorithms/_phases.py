@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fmnes.algorithms._shared import Array, Namespace, at_least
+from fmnes._arrays import Array, Namespace
+from fmnes.algorithms._shared import at_least
 
 MOVEMENT, STAGNATION, CONVERGENCE = 1, 2, 3
 

@@ -12,9 +12,7 @@ from array_api_compat import device  # unlike x.device it works under JAX's jit 
 from numpy.typing import NDArray
 
 from fmnes import kernels
-
-Array = Any  # an array of whichever library x0 belongs to; the standard has no common base class
-Namespace = Any  # that library's module of functions
+from fmnes._arrays import Array, Namespace
 
 
 class Shape(NamedTuple):
@@ -81,11 +79,6 @@ def check_rates(**rates: float | None) -> None:
             raise ValueError(f"{name}: expected a finite number >= 0, got {rate!r}")
 
 
-def constant(xp: Namespace, value: Any, like: Array) -> Array:
-    """A host constant as an array of the library, dtype and device of ``like``."""
-    return xp.asarray(value, dtype=like.dtype, device=device(like))
-
-
 def norm2(xp: Namespace, x: Array) -> Array:
     """|x|^2 of each row, or of a vector."""
     return xp.sum(x * x, axis=-1)
@@ -147,6 +140,11 @@ def unless_flat(xp: Namespace, f: Array, old: StateT, new: StateT) -> StateT:
     flat = is_flat(xp, f)
     kept = (b if a is b else xp.where(flat, a, b) for a, b in zip(old, new, strict=True))
     return type(old)(*kept)
+
+
+def unchanged(params: Any, state: StateT) -> StateT:
+    """The `refresh` of a method whose update keeps all of its state up to date."""
+    return state
 
 
 def copied(xp: Namespace, shape: Shape) -> Shape:

@@ -19,7 +19,8 @@ so that float32 is enough and any length of v is safe (docs/safe-variant.md deri
 from typing import NamedTuple
 
 from fmnes import kernels
-from fmnes.algorithms._shared import Array, Namespace, at_least, at_most, norm2
+from fmnes._arrays import Array, Namespace
+from fmnes.algorithms._shared import at_least, at_most, norm2
 
 
 class Direction(NamedTuple):

@@ -15,14 +15,12 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _shared
 from fmnes.algorithms._shared import (
-    Array,
-    Namespace,
     Report,
     Shape,
     at_least,
-    constant,
     effective_size,
     is_flat,
     matrix_of,
@@ -80,6 +78,7 @@ class Params(NamedTuple):
     c_c: float
     c_1: float
     c_mu: float
+    store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
 class State(NamedTuple):

@@ -20,17 +20,15 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms._shared import (
-    Array,
-    Namespace,
     Report,
     Shape,
     at_least,
     at_most,
     check_rates,
-    constant,
     diagonal_of,
     effective_size,
     even_default_popsize,
@@ -40,6 +38,7 @@ from fmnes.algorithms._shared import (
     norm_of_normal,
     pair_sums,
     path_scale,
+    unchanged,
     unless_flat,
     weights_by_candidate,
 )
@@ -122,8 +121,9 @@ class Params(NamedTuple):
     c_1: float  # when every candidate is feasible
     eta_sigma: float | None  # None: by phase and lambda_F
     least_eta_sigma: float  # in the stagnation phase
-    store_draws: bool
     phase: phases.PhaseParams
+    refresh_every: int = 0
+    store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
 class State(NamedTuple):
@@ -241,6 +241,9 @@ def tell(
     rate = _eta_sigma(xp, params, lam_F, phase)
     new = State(mean + sigma * gy, sigma * xp.exp(rate * G_sigma / 2), D_new, v_new, p_sigma, p_c)
     return unless_flat(xp, f, state, new) if params.safe else new
+
+
+refresh = unchanged
 
 
 def shape(params: Params, state: State) -> Shape:

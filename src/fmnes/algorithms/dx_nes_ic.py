@@ -15,16 +15,14 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms._shared import (
-    Array,
-    Namespace,
     Report,
     Shape,
     at_least,
     check_rates,
-    constant,
     effective_size,
     even_default_popsize,
     feasible_count,
@@ -87,6 +85,7 @@ class Params(NamedTuple):
     d_gamma: float
     eta_B: float | None  # None: by phase and lambda_F
     phase: phases.PhaseParams
+    store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
 class State(NamedTuple):

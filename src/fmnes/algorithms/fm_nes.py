@@ -15,12 +15,11 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
+from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import dx_nes_ic
 from fmnes.algorithms._shared import (
-    Array,
-    Namespace,
     Report,
     Shape,
     at_most,
@@ -83,6 +82,7 @@ class Params(NamedTuple):
     search: dx_nes_ic.Params
     c_c: float
     c_1: float  # when every candidate is feasible
+    store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
 class State(NamedTuple):

@@ -18,17 +18,16 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import kernels
+from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _shared
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms._shared import (
-    Array,
-    Namespace,
     Report,
     Shape,
-    constant,
     diagonal_of,
     nes_weights,
     norm2,
+    unchanged,
     unless_flat,
     weights_by_candidate,
 )
@@ -88,6 +87,8 @@ class Params(NamedTuple):
     popsize: int
     u: NDArray[np.float64]  # utilities, best first, sum 1
     eta: float
+    refresh_every: int = 0
+    store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
 class State(NamedTuple):
@@ -162,6 +163,9 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
             _move(xp, params.eta, of, along, across),
         ),
     )
+
+
+refresh = unchanged
 
 
 def shape(params: Params, state: State) -> Shape:

@@ -22,19 +22,18 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import kernels
+from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _shared
 from fmnes.algorithms._balance import common_factor
 from fmnes.algorithms._shared import (
-    Array,
-    Namespace,
     Report,
     Shape,
-    constant,
     diagonal_of,
     effective_size,
     norm2,
     norm_of_normal,
     path_scale,
+    unchanged,
     unless_flat,
     weights_by_candidate,
 )
@@ -91,6 +90,8 @@ class Params(NamedTuple):
     c_mu: float
     chi_n: float  # E|N(0, I)|
     h_limit: float  # of |p_sigma|^2: a longer path stalls the rank-one update
+    refresh_every: int = 0
+    store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
 class State(NamedTuple):
@@ -159,6 +160,9 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
         generation + 1,
     )
     return unless_flat(xp, f, state, new)
+
+
+refresh = unchanged
 
 
 def shape(params: Params, state: State) -> Shape:

@@ -17,16 +17,15 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import kernels
+from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _shared
 from fmnes.algorithms._shared import (
-    Array,
-    Namespace,
     Report,
     Shape,
     check_rates,
-    constant,
     diagonal_of,
     nes_weights,
+    unchanged,
     unless_flat,
     weights_by_candidate,
 )
@@ -73,6 +72,8 @@ class Params(NamedTuple):
     popsize: int
     u: NDArray[np.float64]  # utilities, best first, sum 0
     eta_sigma: float
+    refresh_every: int = 0
+    store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
 class State(NamedTuple):
@@ -123,6 +124,9 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     mean = state.mean + state.s * gz
     s = state.s * xp.exp(0.5 * params.eta_sigma * gzz)  # the -1 drops out: sum u = 0
     return unless_flat(xp, f, state, State(mean, s))
+
+
+refresh = unchanged
 
 
 def shape(params: Params, state: State) -> Shape:

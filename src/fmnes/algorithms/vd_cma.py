@@ -17,20 +17,19 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _shared
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms._balance import common_factor
 from fmnes.algorithms._shared import (
-    Array,
-    Namespace,
     Report,
     Shape,
-    constant,
     diagonal_of,
     effective_size,
     norm2,
     norm_of_normal,
     path_scale,
+    unchanged,
     unless_flat,
     weights_by_candidate,
 )
@@ -81,6 +80,8 @@ class Params(NamedTuple):
     c_1: float
     c_mu: float
     chi_n: float  # E|N(0, I)|
+    refresh_every: int = 0
+    store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
 class State(NamedTuple):
@@ -162,6 +163,9 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     k = common_factor(xp, D)
     new = State(mean + sigma * gy, k * sigma * xp.exp(growth), D / k, v, p_sigma, p_c / k)
     return unless_flat(xp, f, state, new)
+
+
+refresh = unchanged
 
 
 def shape(params: Params, state: State) -> Shape:

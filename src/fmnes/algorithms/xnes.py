@@ -15,14 +15,13 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes._arrays import Array, constant
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _shared
 from fmnes.algorithms._shared import (
-    Array,
     Report,
     Shape,
     check_rates,
-    constant,
     nes_weights,
     norm2,
     unless_flat,
@@ -76,6 +75,7 @@ class Params(NamedTuple):
     w: NDArray[np.float64]  # rank weights, best first, sum 0
     eta_sigma: float
     eta_B: float
+    store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
 class State(NamedTuple):

@@ -23,10 +23,10 @@ import numpy as np
 
 from fmnes import Result, Status
 from fmnes._history import COLUMNS
-from fmnes._lock import in_use
-from fmnes._search import Search
+from fmnes._runs import Search
 from fmnes.cli._config import Config, write_text
 from fmnes.cli._errors import UsageError
+from fmnes.storage.lock import in_use
 
 logger = logging.getLogger("fmnes")
 

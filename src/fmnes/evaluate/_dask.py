@@ -12,8 +12,8 @@ from typing import Any
 import dask
 from distributed import WorkerPlugin
 
+from fmnes.evaluate._backends import Elastic
 from fmnes.evaluate._cargo import ignore_interrupts
-from fmnes.evaluate._engines import Elastic
 from fmnes.evaluate._outcome import EvaluationError, Failure
 
 _PATIENCE = 30  # seconds until a worker is missed that should be back

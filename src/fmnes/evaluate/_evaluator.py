@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmnes._checks import to_host
+from fmnes._arrays import to_host
 from fmnes._population import Population
-from fmnes.cluster._cluster import Cluster
 from fmnes.evaluate._guard import Task, guarded_pair
 from fmnes.evaluate._outcome import Failure, Ledger, OnError, Outcome, Report
 from fmnes.evaluate._policies import Policies
 from fmnes.evaluate._values import to_value, to_values
+from fmnes.evaluate.cluster._cluster import Cluster
 
 if TYPE_CHECKING:
     from fmnes.evaluate._slot import Slot
@@ -217,7 +217,7 @@ def _slots(workers: Any) -> "Sequence[Slot]":
 
         return [Worker() for _ in range(workers)]
     if isinstance(workers, Cluster):
-        from fmnes.cluster._crew import Crew
+        from fmnes.evaluate.cluster._crew import Crew
 
         return [Crew(workers)]
     is_factory = callable(workers) and (isinstance(workers, type) or not hasattr(workers, "submit"))

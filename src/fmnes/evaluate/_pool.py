@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any
 
+from fmnes.evaluate._backends import Engine, engine_of
 from fmnes.evaluate._cargo import Cargo, Parcel, work
-from fmnes.evaluate._engines import Engine, engine_of
 from fmnes.evaluate._guard import Answer, Task, evaluate_chunk
 from fmnes.evaluate._outcome import Failure
 from fmnes.evaluate._slot import PoolBrokenError

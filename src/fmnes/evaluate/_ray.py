@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from fmnes.evaluate._engines import Elastic
+from fmnes.evaluate._backends import Elastic
 
 
 class RayExecutor:

@@ -9,14 +9,16 @@ one coordinate holds a quarter to a half of |v|^2.
 Everything else is `fmnes.algorithms.cr_fm_nes`: this module offers the same functions.
 """
 
+from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms import cr_fm_nes
-from fmnes.algorithms._shared import Array, Namespace, at_most
+from fmnes.algorithms._shared import at_most
 
 LINEAR, ANTITHETIC = cr_fm_nes.LINEAR, cr_fm_nes.ANTITHETIC
 Settings, params, init = cr_fm_nes.Settings, cr_fm_nes.params, cr_fm_nes.init
 default_popsize, transform, ask = cr_fm_nes.default_popsize, cr_fm_nes.transform, cr_fm_nes.ask
-shape, report = cr_fm_nes.shape, cr_fm_nes.report
+shape, report, refresh = cr_fm_nes.shape, cr_fm_nes.report, cr_fm_nes.refresh
+Params, State = cr_fm_nes.Params, cr_fm_nes.State
 
 
 def tell(params: cr_fm_nes.Params, state: cr_fm_nes.State, z: Array, f: Array) -> cr_fm_nes.State:

@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from fmnes._lock import Lock
 from fmnes.experiments.protocol import Trial
 from fmnes.problems import PROBLEMS
+from fmnes.storage.lock import Lock
 
 
 class Row(NamedTuple):

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 import fmnes
-from fmnes import _random as random
-from fmnes._engine import Address, Engine
+from fmnes import draws
 from fmnes.algorithms import METHODS, Algorithm, cr_fm_nes, sep_cma, vd_cma
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms._shared import Shape
+from fmnes.draws import Address
+from fmnes.engines import EngineSpec
+from fmnes.engines.array import ArrayEngine
 from fmnes.experiments import ask_tell, packages, protocol
 from fmnes.experiments.packages import Outcome
 from fmnes.problems import PROBLEMS, Problem
@@ -103,11 +105,12 @@ def _driven(
     """A method's pure functions with params of our making; ``prepare`` also counts the state on."""
     algorithm, params, generation = prepare(problem.dim, popsize)
     shape = Shape(D=np.ones(problem.dim))
-    z = random.normals(seed, random.initial_stream(0), 0, 0, 1, problem.dim)[0]
+    z = draws.normals(seed, draws.initial_stream(0), 0, 0, 1, problem.dim)[0]
     state = algorithm.init(params, problem.x0, np.asarray(problem.sigma0), shape, z)
     if generation:
         state = state._replace(generation=state.generation + generation)
-    engine = Engine(algorithm, params, state, Address(seed, random.population_stream(0)), 0.0)
+    address = Address(seed, draws.population_stream(0))
+    engine = ArrayEngine(EngineSpec(algorithm, params, state, address, tolx=0.0))
     run = packages.Run(problem, ftarget, maxfevals)
     while run.goes_on(popsize) and engine.state.sigma > 0:
         with np.errstate(all="ignore"):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial
 
-from fmnes._bounds import Bounds
+from fmnes._coordinates import Bounds
 from fmnes._optimizer import Optimizer
 from fmnes.integrations._optuna_ledger import KEY, OPENING, Claim, Ledger, ranks, settled
 from fmnes.integrations._optuna_space import Cube

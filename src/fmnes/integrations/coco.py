@@ -24,12 +24,12 @@ from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
-from fmnes._lock import Lock
 from fmnes.experiments.extras import require
 from fmnes.integrations import _coco_data as data
 from fmnes.integrations import _coco_problems as problems
 from fmnes.integrations._coco_problems import Task
 from fmnes.integrations._coco_solvers import factory_of, label_of
+from fmnes.storage.lock import Lock
 
 SUITES = {  # their dimensions; both have 24 functions
     "bbob": (2, 3, 5, 10, 20, 40),

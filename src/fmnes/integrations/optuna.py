@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fmnes import _checks as checks
+from fmnes._start import read_method
 
 try:
     from optuna import Study
@@ -96,11 +97,11 @@ class FmnesSampler(BaseSampler):
         warn_independent_sampling: bool = True,
         search_space: Mapping[str, BaseDistribution] | None = None,
     ) -> None:
-        self._settings = checks.method(method).settings
+        self._settings = read_method(method).settings
         if x0 is not None and not isinstance(x0, Mapping):
             raise TypeError(f"x0: expected a dict of parameter names and values, got {x0!r}")
         self._x0 = dict(x0 or {})
-        deviation = checks.number("sigma0", sigma0, positive=True)
+        deviation = None if sigma0 is None else checks.real("sigma0", sigma0, above=0)
         if deviation is None:
             raise TypeError("sigma0: expected a number > 0, got None")
         self._sigma0 = deviation

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmnes._bounds import read_bounds
+from fmnes._coordinates import read_bounds
 from fmnes._minimize import minimize
 from fmnes._result import Result, Status
 from fmnes._stopping import Stopping

@@ -49,7 +49,7 @@ def log_and_exp(x: _Vector, logs: _Vector, exps: _Vector) -> None: ...
 
 @type_check_only
 class _Search:
-    """`tell` returns the fields of a fmnes._engine.Generation; the vectors are views."""
+    """`tell` returns the fields of a fmnes.engines.Generation; the vectors are views."""
 
     def __init__(
         self,

@@ -5,14 +5,24 @@ The bits of a row do not depend on the other rows: a candidate that is built alo
 of the population.
 """
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = Any
-Namespace = Any
-Survey = tuple[int, int, float, float, float, float, bool]
+from fmnes._arrays import Array, Namespace
+
+
+class Survey(NamedTuple):
+    """What a generation's values say by themselves: the first fields of a `Generation`."""
+
+    nan: int
+    feasible: int
+    least: float
+    most: float
+    size: float
+    median: float
+    flat: bool
 
 
 def row_products(xp: Namespace, z: Array, vbar: Array | None = None) -> tuple[Array | None, Array]:
@@ -96,14 +106,15 @@ def _share_ties(xp: Namespace, by_rank: Array, value: Array, distance: Array) ->
 
 
 def survey(values: NDArray[np.float64]) -> Survey:
-    """What a generation's values say by themselves: the first fields of a `Generation`."""
+    """What a generation's values say by themselves."""
     nan = int(np.isnan(values).sum())
     feasible = values[values < np.inf]
     if not feasible.size:
-        return nan, 0, np.inf, np.inf, np.inf, np.inf, False
+        return Survey(nan, 0, np.inf, np.inf, np.inf, np.inf, False)
     least, most = float(feasible.min()), float(feasible.max())
     ranked = np.where(values < np.inf, values, np.inf)
     with np.errstate(invalid="ignore"):  # -inf and inf
         median = float(2 * np.median(ranked / 2))  # the mean of two values of 1e308 would overflow
     flat = feasible.size == values.size and least == most and np.isfinite(least)
-    return nan, feasible.size, least, most, max(abs(least), abs(most)), median, bool(flat)
+    size = max(abs(least), abs(most))
+    return Survey(nan, feasible.size, least, most, size, median, bool(flat))

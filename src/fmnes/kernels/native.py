@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes.kernels import _native
+from fmnes.kernels.agnostic import Survey
 
 Array = NDArray[Any]  # float64 or float32, the same for all arguments
 Namespace = Any  # NumPy's; it is here because the agnostic functions have it
@@ -70,7 +71,9 @@ def weights_by_candidate(
     return out.astype(by_rank.dtype, copy=False)
 
 
-survey = _native.survey
+def survey(values: NDArray[np.float64]) -> Survey:
+    """What a generation's values say by themselves."""
+    return Survey._make(_native.survey(values))
 
 
 def _laid_out(x: Array | None) -> Any:

@@ -4,10 +4,10 @@ import math
 import time
 from typing import Any
 
-from fmnes._engine import Generation
 from fmnes._history import History
 from fmnes._result import Status
 from fmnes._stopping import Budget, Limits, Standing, Stopping, reasons, spent
+from fmnes.engines import Generation
 
 
 class Tally:

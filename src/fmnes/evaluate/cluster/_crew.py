@@ -6,12 +6,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 
 from fmnes._population import Population
-from fmnes.cluster._chronicle import Chronicle
-from fmnes.cluster._cluster import Cluster
-from fmnes.cluster._member import Member
 from fmnes.evaluate._cargo import Cargo
 from fmnes.evaluate._guard import Answer, failure_of
 from fmnes.evaluate._outcome import EvaluationError, Failure
+from fmnes.evaluate.cluster._chronicle import Chronicle
+from fmnes.evaluate.cluster._cluster import Cluster
+from fmnes.evaluate.cluster._member import Member
 
 
 class Crew:

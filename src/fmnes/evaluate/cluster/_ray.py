@@ -3,8 +3,8 @@
 from concurrent.futures import Future
 from typing import Any
 
-from fmnes.cluster._replica import Replica
 from fmnes.evaluate._ray import Ray, RayExecutor
+from fmnes.evaluate.cluster._replica import Replica
 
 
 class RayHost:

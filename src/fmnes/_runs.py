@@ -9,16 +9,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from fmnes import _checks as checks
+from fmnes._arrays import to_host
 from fmnes._history import History
-from fmnes._journal import Place
 from fmnes._optimizer import Optimizer
 from fmnes._restarts import BIPOP, IPOP
 from fmnes._result import Result, Run, Status
-from fmnes._setup import Setup
+from fmnes._start import Setup
 from fmnes._stopping import Budget
-from fmnes._store import Checkpoint, Store
 from fmnes.evaluate import Outcome
+from fmnes.storage import npz
+from fmnes.storage.checkpoint import Checkpoint, Store
+from fmnes.storage.journal import Place
 
 logger = logging.getLogger("fmnes")
 
@@ -75,20 +76,16 @@ class Search:
     @classmethod
     def read(cls, path: str | os.PathLike[str], status: Status) -> Result:
         """What the checkpoint at ``path`` comes to, whoever is using it."""
-        from fmnes import _checkpoint
-
-        saved = _checkpoint.read(path, (*_SAVED, "search"), "checkpoint")
-        _checkpoint.check_search(saved["current"])
+        saved = npz.read(path, (*_SAVED, "search"), "checkpoint")
+        npz.check_search(saved["current"])
         search = cls(Optimizer.from_saved(saved["current"]), IPOP(0), None)
         search._finished, search._first_error = saved["finished"], saved["first_error"]
         return search.result(status)
 
     def _go_on(self, store: Store, saved: dict[str, Any], seeded: bool) -> None:
         """Take the place of the search that was saved, and read what is known since."""
-        from fmnes import _checkpoint  # here: it would double the time of import
-
         _check_same(self.current, saved, self._schedule, seeded)
-        _checkpoint.check_search(saved["current"])
+        npz.check_search(saved["current"])
         self.current = Optimizer.from_saved(saved["current"], self.current.setup.stopping)
         self._finished, self._first_error = saved["finished"], saved["first_error"]
         self._started -= saved["elapsed"]
@@ -289,5 +286,5 @@ def _equal(a: Any, b: Any) -> bool:
         return all(_equal(getattr(a, n), getattr(b, n)) for n in a.__dataclass_fields__)
     if a is None or b is None or isinstance(a, str):
         return bool(a is b or a == b)
-    here, there = (np.asarray(checks.to_host(value)) for value in (a, b))
+    here, there = (np.asarray(to_host(value)) for value in (a, b))
     return here.dtype == there.dtype and np.array_equal(here, there)

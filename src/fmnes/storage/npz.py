@@ -26,17 +26,17 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 from numpy.typing import NDArray
 
-from fmnes import __version__
-from fmnes import _checks as checks
-from fmnes._bounds import Box
-from fmnes._engine import Generation
+from fmnes._arrays import to_host
+from fmnes._coordinates import Box
 from fmnes._history import History
+from fmnes._record import Tally
 from fmnes._result import Result, Run, Status
-from fmnes._setup import Setup
+from fmnes._start import Setup
 from fmnes._stopping import Budget, Limits, Stopping
-from fmnes._tally import Tally
+from fmnes._version import __version__
 from fmnes.algorithms import METHODS
 from fmnes.algorithms._shared import Shape
+from fmnes.engines import Generation
 
 logger = logging.getLogger("fmnes")
 
@@ -50,7 +50,7 @@ _RECORDS: dict[str, type[Any]] = {
 }
 for _name, _module in METHODS.items():
     _RECORDS[_module.Settings.__name__] = _module.Settings
-    _RECORDS[f"{_name}.State"] = _module.State  # type: ignore[attr-defined]  # every module has one
+    _RECORDS[f"{_name}.State"] = _module.State
 _NAMES = {cls: name for name, cls in _RECORDS.items()}
 _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 
@@ -233,7 +233,7 @@ def _encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         return {"tuple": items} if isinstance(value, tuple) else items
     if is_array_api_obj(value) or isinstance(value, np.generic):
         name = f"array{len(arrays)}"
-        arrays[name] = np.asarray(checks.to_host(value))
+        arrays[name] = np.asarray(to_host(value))
         if arrays[name].dtype.kind not in "biufV":
             raise TypeError(f"cannot save an array of dtype {arrays[name].dtype}")
         library = type(value).__module__.split(".")[0].replace("jaxlib", "jax")

@@ -6,9 +6,9 @@ import uuid
 from concurrent.futures import Future
 from typing import Any
 
-from fmnes.cluster._replica import Replica
 from fmnes.evaluate._dask import Dask
 from fmnes.evaluate._outcome import EvaluationError
+from fmnes.evaluate.cluster._replica import Replica
 
 logger = logging.getLogger("fmnes")
 

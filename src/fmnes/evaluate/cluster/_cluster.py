@@ -61,17 +61,18 @@ class Cluster:
         if not (_is_dask(self.pool) or _is_ray(self.pool) or isinstance(self.pool, Host)):
             raise TypeError(
                 "pool: expected a Client of Dask, a fmnes.evaluate.RayExecutor, or an object with "
-                f"the methods of fmnes.cluster.Host, got {type(self.pool).__name__}: {self.pool!r}"
+                "the methods of fmnes.evaluate.cluster.Host, got "
+                f"{type(self.pool).__name__}: {self.pool!r}"
             )
 
     def host(self) -> Host:
         """The engine of the pool."""
         if _is_dask(self.pool):
-            from fmnes.cluster._dask import DaskHost
+            from fmnes.evaluate.cluster._dask import DaskHost
 
             return DaskHost(self.pool)
         if _is_ray(self.pool):
-            from fmnes.cluster._ray import RayHost
+            from fmnes.evaluate.cluster._ray import RayHost
 
             return RayHost(self.pool)
         host: Host = self.pool

@@ -12,6 +12,6 @@ data:
                                           _replica: the worker itself, at its own place
 """
 
-from fmnes.cluster._cluster import Cluster, Host
+from fmnes.evaluate.cluster._cluster import Cluster, Host
 
 __all__ = ["Cluster", "Host"]

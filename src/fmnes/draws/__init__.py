@@ -4,15 +4,17 @@ A draw is a pure function of its address: it does not depend on who asked first,
 workers or on what was drawn before. So any machine rebuilds any candidate from a few numbers, and
 a checkpoint holds no generator state beyond the seed and a counter.
 
-The compiled kernels and the NumPy ones (fmnes._draws) give the same bits.
+One definition, one implementation per backend: native/draws.hpp (C++) and `numpy_draws` give the
+same bits.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmnes import _draws, kernels
+from fmnes import kernels
+from fmnes.draws import numpy_draws
 
 if kernels.in_use == "native":
     from fmnes.kernels import _native
@@ -20,6 +22,14 @@ if kernels.in_use == "native":
 # What there is room for in the generator's counter: four words of 32 bits, which are the number of
 # two coordinates, the row, the generation's low bits, and the stream with its high ones.
 STREAM_BITS, GENERATION_BITS, ROW_BITS, DIM_BITS = 20, 44, 32, 33
+
+
+class Address(NamedTuple):
+    """Where the draws of a generation are found; its rows and coordinates complete the address."""
+
+    seed: int
+    stream: int
+    generation: int = 0
 
 
 def draw_seed(rng: "int | np.random.Generator | None") -> int:
@@ -70,7 +80,7 @@ def normals(
     if kernels.in_use == "native":
         _native.normals(seed, stream, generation, first, out)
     elif out.dtype == np.float64:
-        _draws.normals(seed, stream, generation, first, out)
+        numpy_draws.normals(seed, stream, generation, first, out)
     else:
         out[...] = normals(seed, stream, generation, first, last, dim)
     return out

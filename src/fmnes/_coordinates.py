@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fmnes.algorithms._shared import Array, Namespace, constant
+from fmnes._arrays import Array, Namespace, constant
 
 _MARGIN = 0.1  # of the width between two bounds; never more than the initial deviation
 

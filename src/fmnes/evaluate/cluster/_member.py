@@ -4,12 +4,12 @@ import logging
 from concurrent.futures import Future
 from typing import Any
 
-from fmnes.cluster._chronicle import Chronicle, Place
-from fmnes.cluster._cluster import Host
-from fmnes.cluster._replica import identity
 from fmnes.evaluate._cargo import Parcel
 from fmnes.evaluate._guard import Answer
 from fmnes.evaluate._outcome import Failure
+from fmnes.evaluate.cluster._chronicle import Chronicle, Place
+from fmnes.evaluate.cluster._cluster import Host
+from fmnes.evaluate.cluster._replica import identity
 
 logger = logging.getLogger("fmnes")
 

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes import _journal as journals
-from fmnes._journal import Address, Entry, Journal, Place
-from fmnes._lock import Lock
+from fmnes.storage import journal as journals
+from fmnes.storage import npz
+from fmnes.storage.journal import Address, Entry, Journal, Place
+from fmnes.storage.lock import Lock
 
 logger = logging.getLogger("fmnes")
 
@@ -129,8 +130,6 @@ class Store:
 
     def load(self, names: tuple[str, ...], *, must: bool) -> dict[str, Any] | None:
         """The newest checkpoint that is whole; None where there is none, if none ``must`` be."""
-        from fmnes import _checkpoint
-
         if not os.path.exists(self._path):
             if must:
                 raise FileNotFoundError(
@@ -139,12 +138,12 @@ class Store:
             return None
         names = (*names, "search")
         try:
-            saved = _checkpoint.read(self._path, names, "checkpoint")
+            saved = npz.read(self._path, names, "checkpoint")
             self._keep_newest = True
-        except _checkpoint.DamagedError as error:
+        except npz.DamagedError as error:
             if not os.path.exists(self._previous):
                 raise
-            saved = _checkpoint.read(self._previous, names, "checkpoint")
+            saved = npz.read(self._previous, names, "checkpoint")
             logger.warning("%s; going on from %s and the journal", error, self._previous)
         self._search = bytes.fromhex(saved.pop("search"))
         self._fresh = False
@@ -192,10 +191,8 @@ class Store:
         self._seconds_saving = self._saved - begun
 
     def _write(self, content: dict[str, Any], address: Address) -> None:
-        from fmnes import _checkpoint
-
         previous = self._previous if self._keep_newest else None
-        _checkpoint.write(self._path, {**content, "search": self._search.hex()}, previous)
+        npz.write(self._path, {**content, "search": self._search.hex()}, previous)
         if self._fresh:
             for path in (self._previous, self._journal_path, f"{self._journal_path}.previous"):
                 with contextlib.suppress(FileNotFoundError):
@@ -205,8 +202,6 @@ class Store:
 
     def _begin_journal(self, start: Address, entries: list[Entry], *, keep: bool) -> None:
         """A new journal under its name, all at once; ``keep`` the one before it."""
-        from fmnes import _checkpoint
-
         temporary = f"{self._journal_path}.tmp"
         journal = Journal(temporary, self._search, start, entries)
         try:
@@ -215,7 +210,7 @@ class Store:
                 with contextlib.suppress(FileNotFoundError):
                     os.replace(self._journal_path, f"{self._journal_path}.previous")
             os.replace(temporary, self._journal_path)
-            _checkpoint.sync_folder(self._journal_path)
+            npz.sync_folder(self._journal_path)
         except BaseException:
             journal.close()
             raise

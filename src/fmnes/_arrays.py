@@ -1,0 +1,26 @@
+"""The little that every module needs to know about arrays of any library."""
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import (
+    device,  # unlike x.device it works under JAX's jit too
+    is_array_api_obj,
+)
+
+Array = Any  # an array of whichever library x0 belongs to; the standard has no common base class
+Namespace = Any  # that library's module of functions
+
+
+def constant(xp: Namespace, value: Any, like: Array) -> Array:
+    """A host constant as an array of the library, dtype and device of ``like``."""
+    return xp.asarray(value, dtype=like.dtype, device=device(like))
+
+
+def to_host(x: Any) -> Any:
+    """An array of any library as a NumPy array; anything else is returned unchanged."""
+    if isinstance(x, np.ndarray) or not is_array_api_obj(x):
+        return x
+    if hasattr(x, "detach"):  # PyTorch: NumPy reads neither its devices nor its gradients
+        return x.detach().cpu().numpy()
+    return np.asarray(x)

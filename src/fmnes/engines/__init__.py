@@ -1,0 +1,70 @@
+"""How a method's generations are computed: a contract, a registry, and one file per engine.
+
+`contract.py` says what an engine is. `ENGINES` is the registry: the first row that serves a
+method, array library, device and dtype is used.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from array_api_compat import device, is_jax_array, is_numpy_array, is_torch_array
+
+from fmnes import kernels
+from fmnes._arrays import Array
+from fmnes.engines.array import ArrayEngine
+from fmnes.engines.compiled import CompiledEngine
+from fmnes.engines.contract import Engine as Engine
+from fmnes.engines.contract import EngineSpec as EngineSpec
+from fmnes.engines.contract import Generation as Generation
+
+
+class Registration(NamedTuple):
+    """One engine and what it serves; None means that it serves all of them."""
+
+    name: str
+    engine: Callable[[EngineSpec], Engine]
+    methods: tuple[str, ...] | None = None
+    libraries: tuple[str, ...] | None = None
+    devices: tuple[str, ...] | None = None
+    dtypes: tuple[str, ...] | None = None
+    available: Callable[[], bool] = lambda: True
+
+    def serves(self, method: str, library: str, device: str, dtype: str) -> bool:
+        """Whether this engine computes the method on such arrays, here and now."""
+        served = self.methods, self.libraries, self.devices, self.dtypes
+        asked = method, library, device, dtype
+        fits = all(all_ is None or one in all_ for all_, one in zip(served, asked, strict=True))
+        return fits and self.available()
+
+
+ENGINES = (
+    Registration(
+        "compiled",
+        CompiledEngine,
+        methods=("cr-fm-nes",),
+        libraries=("numpy",),
+        devices=("cpu",),
+        dtypes=("float64", "float32"),
+        available=lambda: kernels.in_use == "native",
+    ),
+    Registration("array", ArrayEngine),
+)
+
+
+def registration(method: str, mean: Array) -> Registration:
+    """The first row of the registry that serves a method and the arrays of its state."""
+    place = str(getattr(device(mean), "type", device(mean)))  # PyTorch: "cuda", not "cuda:0"
+    dtype = str(mean.dtype).removeprefix("torch.")
+    for row in ENGINES:
+        if row.serves(method, library_of(mean), place, dtype):
+            return row
+    raise ValueError(f"method: expected one with an engine for {library_of(mean)}, got {method!r}")
+
+
+def library_of(array: Array) -> str:
+    """The name of an array's library, as the registry has it."""
+    if is_numpy_array(array):
+        return "numpy"
+    if is_torch_array(array):
+        return "torch"
+    return "jax" if is_jax_array(array) else type(array).__module__

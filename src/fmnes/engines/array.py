@@ -1,0 +1,130 @@
+"""The array engine: any method on arrays of any library, by the pure functions of its module."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
+
+from fmnes import draws, kernels
+from fmnes._arrays import Array, constant, to_host
+from fmnes.algorithms import Algorithm
+from fmnes.algorithms._shared import Report, is_feasible
+from fmnes.engines.contract import EngineSpec, Generation
+
+_PIECE = 2**16  # numbers that are worked on at a time where a whole population would be copied
+
+
+def pieces(algorithm: Algorithm, first: int, last: int, dim: int) -> Iterator[tuple[int, int]]:
+    """Ranges of candidates so small that copies of them do not count.
+
+    Of a method with a full matrix the whole range: it builds its population at once anyway.
+    """
+    step = max(1, _PIECE // dim) if algorithm.LINEAR else last - first
+    for a in range(first, last, step):
+        yield a, min(a + step, last)
+
+
+class ArrayEngine:
+    """Any method, any array library."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        self._algorithm, self.params, self.state = spec.algorithm, spec.params, spec.state
+        self.initial = spec.initial
+        if self.initial is None:
+            self.initial = spec.algorithm.report(spec.params, spec.state).deviations
+        self.best = spec.best
+        self._address = spec.address
+        self._converged = spec.tolx * self.initial
+        self._z: Array | None = None
+        self._memory: NDArray[Any] | None = None  # of the draws, where the library lets us keep it
+
+    def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
+        """Candidates first to last - 1, as a fresh array or in ``out``."""
+        if out is None:
+            out = self._candidates(first, last)
+        else:
+            self._draws()
+            for a, b in pieces(self._algorithm, first, last, self.params.dim):
+                out[a - first : b - first] = self._candidates(a, b)
+        if not self.params.store_draws:
+            self._z = None
+        return out
+
+    def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
+        """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
+        z = self._draws()
+        xp = array_namespace(z)
+        survey = kernels.select(np, np.dtype(np.float64)).survey(values)
+        if survey.least < best_so_far:
+            best = int(np.argmin(np.where(is_feasible(np, values), values, np.inf)))
+            self.best = self._candidates(best, best + 1)[0, :]
+        # A narrower dtype may not hold the values, but it does hold their ranks.
+        f = constant(xp, values if z.dtype == xp.float64 else _dense_ranks(values), z)
+        self.state = self._algorithm.tell(self.params, self.state, z, f)
+        self._address = self._address._replace(generation=self._address.generation + 1)
+        self._z = None
+        every = self.params.refresh_every
+        if every and self._address.generation % every == 0:
+            self.state = self._algorithm.refresh(self.params, self.state)
+        report = self._algorithm.report(self.params, self.state)
+        return Generation(*survey, *_figures(report, self.state.mean, self._converged))
+
+    def _candidates(self, first: int, last: int) -> Array:
+        algorithm, params, state = self._algorithm, self.params, self.state
+        popsize = params.popsize
+        if last - first == popsize:
+            return algorithm.ask(params, state, self._draws())
+        if not algorithm.LINEAR:  # bits of a matrix product depend on the number of rows
+            return self._candidates(0, popsize)[first:last, :]
+        half = popsize // 2 if algorithm.ANTITHETIC else popsize
+        parts = []
+        for low, sign in ((0, 1.0), (half, -1.0)):  # candidate half + i mirrors candidate i
+            a, b = max(first, low) - low, min(last, low + half) - low
+            if a < b:
+                z = self._normals(a, b) if self._z is None else self._z[a:b, :]
+                parts.append(state.mean + sign * algorithm.transform(params, state, z))
+        return array_namespace(parts[0]).concat(parts, axis=0)
+
+    def _draws(self) -> Array:
+        """The draws z of this generation, kept from ask to tell."""
+        if self._z is None:
+            mean, rows = self.state.mean, self.params.popsize
+            if self._algorithm.ANTITHETIC:
+                rows //= 2
+            if isinstance(mean, np.ndarray) and self.params.store_draws and self._memory is None:
+                self._memory = np.empty((rows, mean.shape[0]), mean.dtype)
+            self._z = self._normals(0, rows, self._memory)
+        return self._z
+
+    def _normals(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
+        mean = self.state.mean
+        z = draws.normals(*self._address, first, last, mean.shape[0], out)
+        return z if out is not None else constant(array_namespace(mean), z, mean)
+
+
+def _figures(report: Report, mean: Array, converged: Array) -> tuple[Any, ...]:
+    """The other fields, from a report: one small transfer from the device."""
+    xp = array_namespace(mean)
+    size = xp.abs(mean)
+    resolved = xp.maximum(converged, xp.finfo(mean.dtype).eps * size)
+    figures = (
+        report.sigma,
+        report.axis_ratio,
+        report.norm_v,
+        xp.astype(report.phase, mean.dtype),
+        xp.min(report.deviations),
+        xp.max(report.deviations),
+        xp.max(size),
+        xp.astype(xp.all(report.deviations <= resolved), mean.dtype),
+    )
+    *numbers, shrunk = to_host(xp.stack(list(figures))).tolist()
+    numbers[3] = int(numbers[3])
+    return *numbers, shrunk == 1
+
+
+def _dense_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The values' ranks, equal for equal values."""
+    ranks = np.unique(values, return_inverse=True)[1].astype(np.float64)
+    return np.where(np.isfinite(values) | (values == -np.inf), ranks, np.inf)
