@@ -21,7 +21,7 @@ from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._shared import copied
 from fmnes.draws import Address
 from fmnes.engines import EngineSpec, registration
-from fmnes.engines.array import pieces
+from fmnes.engines.summary import pieces
 from fmnes.evaluate import to_values
 from fmnes.storage import npz
 

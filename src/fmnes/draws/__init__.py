@@ -4,17 +4,20 @@ A draw is a pure function of its address: it does not depend on who asked first,
 workers or on what was drawn before. So any machine rebuilds any candidate from a few numbers, and
 a checkpoint holds no generator state beyond the seed and a counter.
 
-One definition, one implementation per backend: native/draws.hpp (C++) and `numpy_draws` give the
-same bits.
+One definition, one implementation per backend. native/draws.hpp (C++) and `numpy_draws` give the
+same bits. `array_draws` (JAX and PyTorch, on their devices) gives the same Philox words, and
+normals that differ in the last digits.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import array_namespace, is_torch_array
 from numpy.typing import NDArray
 
 from fmnes import kernels
-from fmnes.draws import numpy_draws
+from fmnes._arrays import Array, constant
+from fmnes.draws import array_draws, numpy_draws
 
 if kernels.in_use == "native":
     from fmnes.kernels import _native
@@ -84,6 +87,18 @@ def normals(
     else:
         out[...] = normals(seed, stream, generation, first, last, dim)
     return out
+
+
+def normals_like(mean: Array, address: Address, first: int, last: int) -> Array:
+    """Rows of a generation's draws in the array library, dtype and device of ``mean``.
+
+    PyTorch makes them on a device of its own where they are used: nothing of size d is copied.
+    """
+    xp, dim = array_namespace(mean), mean.shape[0]
+    if is_torch_array(mean) and mean.device.type != "cpu":
+        words = array_draws.Words.of(*address)
+        return array_draws.normals(xp, words, first, last - first, dim, mean)
+    return constant(xp, normals(*address, first, last, dim), mean)
 
 
 def _fitting(name: str, value: int, bits: int) -> int:

@@ -16,6 +16,7 @@ from fmnes.engines.compiled import CompiledEngine
 from fmnes.engines.contract import Engine as Engine
 from fmnes.engines.contract import EngineSpec as EngineSpec
 from fmnes.engines.contract import Generation as Generation
+from fmnes.engines.jax_engine import JaxEngine
 
 
 class Registration(NamedTuple):
@@ -47,6 +48,7 @@ ENGINES = (
         dtypes=("float64", "float32"),
         available=lambda: kernels.in_use == "native",
     ),
+    Registration("jax", JaxEngine, libraries=("jax",)),
     Registration("array", ArrayEngine),
 )
 

@@ -1,29 +1,15 @@
 """The array engine: any method on arrays of any library, by the pure functions of its module."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from fmnes import draws, kernels
-from fmnes._arrays import Array, constant, to_host
-from fmnes.algorithms import Algorithm
-from fmnes.algorithms._shared import Report, is_feasible
+from fmnes import draws
+from fmnes._arrays import Array, constant
+from fmnes.engines import summary
 from fmnes.engines.contract import EngineSpec, Generation
-
-_PIECE = 2**16  # numbers that are worked on at a time where a whole population would be copied
-
-
-def pieces(algorithm: Algorithm, first: int, last: int, dim: int) -> Iterator[tuple[int, int]]:
-    """Ranges of candidates so small that copies of them do not count.
-
-    Of a method with a full matrix the whole range: it builds its population at once anyway.
-    """
-    step = max(1, _PIECE // dim) if algorithm.LINEAR else last - first
-    for a in range(first, last, step):
-        yield a, min(a + step, last)
 
 
 class ArrayEngine:
@@ -46,7 +32,7 @@ class ArrayEngine:
             out = self._candidates(first, last)
         else:
             self._draws()
-            for a, b in pieces(self._algorithm, first, last, self.params.dim):
+            for a, b in summary.pieces(self._algorithm, first, last, self.params.dim):
                 out[a - first : b - first] = self._candidates(a, b)
         if not self.params.store_draws:
             self._z = None
@@ -54,14 +40,11 @@ class ArrayEngine:
 
     def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
         """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
-        z = self._draws()
-        xp = array_namespace(z)
-        survey = kernels.select(np, np.dtype(np.float64)).survey(values)
-        if survey.least < best_so_far:
-            best = int(np.argmin(np.where(is_feasible(np, values), values, np.inf)))
+        z, shown = self._draws(), summary.survey(values)
+        if shown.least < best_so_far:
+            best = summary.best_of(values)
             self.best = self._candidates(best, best + 1)[0, :]
-        # A narrower dtype may not hold the values, but it does hold their ranks.
-        f = constant(xp, values if z.dtype == xp.float64 else _dense_ranks(values), z)
+        f = constant(array_namespace(z), summary.values_for(z.dtype, values), z)
         self.state = self._algorithm.tell(self.params, self.state, z, f)
         self._address = self._address._replace(generation=self._address.generation + 1)
         self._z = None
@@ -69,7 +52,7 @@ class ArrayEngine:
         if every and self._address.generation % every == 0:
             self.state = self._algorithm.refresh(self.params, self.state)
         report = self._algorithm.report(self.params, self.state)
-        return Generation(*survey, *_figures(report, self.state.mean, self._converged))
+        return summary.generation(shown, summary.figures(report, self.state.mean, self._converged))
 
     def _candidates(self, first: int, last: int) -> Array:
         algorithm, params, state = self._algorithm, self.params, self.state
@@ -100,31 +83,6 @@ class ArrayEngine:
 
     def _normals(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
         mean = self.state.mean
-        z = draws.normals(*self._address, first, last, mean.shape[0], out)
-        return z if out is not None else constant(array_namespace(mean), z, mean)
-
-
-def _figures(report: Report, mean: Array, converged: Array) -> tuple[Any, ...]:
-    """The other fields, from a report: one small transfer from the device."""
-    xp = array_namespace(mean)
-    size = xp.abs(mean)
-    resolved = xp.maximum(converged, xp.finfo(mean.dtype).eps * size)
-    figures = (
-        report.sigma,
-        report.axis_ratio,
-        report.norm_v,
-        xp.astype(report.phase, mean.dtype),
-        xp.min(report.deviations),
-        xp.max(report.deviations),
-        xp.max(size),
-        xp.astype(xp.all(report.deviations <= resolved), mean.dtype),
-    )
-    *numbers, shrunk = to_host(xp.stack(list(figures))).tolist()
-    numbers[3] = int(numbers[3])
-    return *numbers, shrunk == 1
-
-
-def _dense_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The values' ranks, equal for equal values."""
-    ranks = np.unique(values, return_inverse=True)[1].astype(np.float64)
-    return np.where(np.isfinite(values) | (values == -np.inf), ranks, np.inf)
+        if out is None:
+            return draws.normals_like(mean, self._address, first, last)
+        return draws.normals(*self._address, first, last, mean.shape[0], out)

@@ -1,0 +1,73 @@
+"""What several engines share: the figures of a generation, and values as ranks."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
+
+from fmnes import kernels
+from fmnes._arrays import Array, to_host
+from fmnes.algorithms import Algorithm
+from fmnes.algorithms._shared import Report, is_feasible
+from fmnes.engines.contract import Generation
+from fmnes.kernels.agnostic import Survey
+
+_PIECE = 2**16  # numbers that are worked on at a time where a whole population would be copied
+_FIGURES = Generation._fields[len(Survey._fields) :]  # those that describe the state
+
+
+def survey(values: NDArray[np.float64]) -> Survey:
+    """What a generation's values say by themselves."""
+    return kernels.select(np, np.dtype(np.float64)).survey(values)  # type: ignore[no-any-return]
+
+
+def best_of(values: NDArray[np.float64]) -> int:
+    """The index of the first of the best candidates."""
+    return int(np.argmin(np.where(is_feasible(np, values), values, np.inf)))
+
+
+def figures(report: Report, mean: Array, converged: Array) -> Array:
+    """The fields of a `Generation` that describe the state, as one array in their order."""
+    xp = array_namespace(mean)
+    size = xp.abs(mean)
+    resolved = xp.maximum(converged, xp.finfo(mean.dtype).eps * size)
+    named = {
+        "sigma": report.sigma,
+        "axis_ratio": report.axis_ratio,
+        "norm_v": report.norm_v,
+        "phase": xp.astype(report.phase, mean.dtype),
+        "deviation_min": xp.min(report.deviations),
+        "deviation_max": xp.max(report.deviations),
+        "mean_max": xp.max(size),
+        "shrunk": xp.astype(xp.all(report.deviations <= resolved), mean.dtype),
+    }
+    return xp.stack([named[name] for name in _FIGURES])
+
+
+def generation(shown: Survey, state: Array) -> Generation:
+    """The record of a generation, from its values and `figures`: one small transfer."""
+    named = dict(zip(_FIGURES, to_host(state).tolist(), strict=True))
+    named["phase"], named["shrunk"] = int(named["phase"]), named["shrunk"] == 1
+    return Generation(*shown, **named)
+
+
+def values_for(dtype: Array, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The values for a state of this dtype; their ranks, equal for equal values, if it is narrow.
+
+    A narrow dtype may not hold the values, but it does hold their ranks.
+    """
+    if "float64" in str(dtype):
+        return values
+    ranks = np.unique(values, return_inverse=True)[1].astype(np.float64)
+    return np.where(np.isfinite(values) | (values == -np.inf), ranks, np.inf)
+
+
+def pieces(algorithm: Algorithm, first: int, last: int, dim: int) -> Iterator[tuple[int, int]]:
+    """Ranges of candidates so small that copies of them do not count.
+
+    A method with a full matrix builds its population at once, so it gets the whole range.
+    """
+    step = max(1, _PIECE // dim) if algorithm.LINEAR else last - first
+    for a in range(first, last, step):
+        yield a, min(a + step, last)

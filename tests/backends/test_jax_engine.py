@@ -1,0 +1,152 @@
+"""The JAX engine: the candidates and states of the array engine, compiled and on the device."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import fmnes
+from fmnes.algorithms import METHODS
+from fmnes.engines import registration
+from fmnes.engines.jax_engine import JaxEngine
+
+pytestmark = pytest.mark.arrays
+DIM = 12
+LINEAR = [name for name, module in METHODS.items() if module.LINEAR]
+
+
+def ellipsoid(x):
+    """On the host, so that two searches rank equal candidates alike."""
+    x = np.asarray(x, np.float64)
+    return np.sum(10 ** (3 * np.arange(DIM) / (DIM - 1)) * x * x, axis=1)
+
+
+def optimizers(jax_library, method, dtype=np.float64, **options):
+    """The same search on NumPy arrays and on JAX arrays."""
+    x0 = np.linspace(1, 3, DIM)
+    sigma0 = np.linspace(0.5, 2, DIM)  # no two axes are equal: eigenvectors are unique
+    return [
+        fmnes.Optimizer(array(x0, dtype), sigma0, method=method, rng=3, **options)
+        for array in (np.asarray, jax_library.array)
+    ]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_served(jax_library, method):
+    _, opt = optimizers(jax_library, method)
+    row = registration(method, opt.setup.mean)
+    assert row.name == "jax"
+    assert row.engine is JaxEngine
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_follows_the_array_engine(jax_library, method):
+    """Rounding apart, which 30 generations of a search amplify to some 1e4 units."""
+    ours, theirs = optimizers(jax_library, method)
+    for _ in range(30):
+        x, y = ours.ask(), theirs.ask()
+        assert jax_library.holds(y)
+        np.testing.assert_allclose(y, x, rtol=1e-10, atol=1e-10)
+        f = ellipsoid(x)
+        ours.tell(f)
+        theirs.tell(f)
+    assert theirs.result.fun == ours.result.fun
+    np.testing.assert_allclose(theirs.result.x, ours.result.x, rtol=1e-10, atol=1e-10)
+    for column in ("sigma", "deviation_min", "deviation_max", "condition", "phase"):
+        np.testing.assert_allclose(
+            theirs.result.history[column], ours.result.history[column], rtol=1e-8
+        )
+
+
+@pytest.mark.parametrize("method", LINEAR)
+def test_single_precision(jax_library, method):
+    """Draws made in float32 are the rounded ones but for the last digits.
+
+    Not with full matrices: libraries choose the signs of eigenvectors differently.
+    """
+    ours, theirs = optimizers(jax_library, method, np.float32)
+    for _ in range(3):
+        x, y = ours.ask(), theirs.ask()
+        assert y.dtype == np.float32
+        np.testing.assert_allclose(y, x, rtol=1e-4, atol=1e-4)
+        f = ellipsoid(x)
+        ours.tell(f)
+        theirs.tell(f)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_some_candidates_are_rows_of_all(jax_library, method):
+    _, opt = optimizers(jax_library, method)
+    x = np.asarray(opt.ask())
+    last = opt.popsize
+    for rows in (slice(0, 1), slice(1, last - 1), slice(last - 1, last)):
+        assert np.array_equal(opt.ask(rows=rows), x[rows])
+    filled = np.empty((last, DIM))
+    assert np.array_equal(opt.ask(out=filled), x)
+    opt.tell(opt.ask(), ellipsoid(x))  # which compares them with those that it proposed
+
+
+def test_draws_made_again_give_the_same_search(jax_library):
+    stored = optimizers(jax_library, fmnes.CRFMNES())[1]
+    made_again = optimizers(jax_library, fmnes.CRFMNES(store_draws=False))[1]
+    for _ in range(5):
+        x, y = stored.ask(), made_again.ask()
+        np.testing.assert_allclose(y, x, rtol=1e-12, atol=1e-12)
+        last = stored.popsize
+        assert np.array_equal(made_again.ask(rows=slice(last - 2, last)), y[last - 2 :])
+        f = ellipsoid(x)
+        stored.tell(f)
+        made_again.tell(f)
+    np.testing.assert_allclose(made_again.result.x, stored.result.x, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["cr-fm-nes", "cma-es"])
+def test_the_best_candidate_is_the_one_evaluated(jax_library, method):
+    _, opt = optimizers(jax_library, method)
+    seen = {}
+    for _ in range(20):
+        x = np.asarray(opt.ask())
+        f = ellipsoid(x)
+        seen |= dict(zip(f.tolist(), x, strict=True))
+        opt.tell(f)
+    assert np.array_equal(opt.result.x, seen[min(seen)])
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda opt: pickle.loads(pickle.dumps(opt))])
+def test_a_copy_goes_its_own_way_to_the_same_end(jax_library, again):
+    _, opt = optimizers(jax_library, "cr-fm-nes")
+    opt.ask()
+    other = again(opt)
+    for search in (opt, other):
+        for _ in range(3):
+            search.tell(ellipsoid(search.ask()))
+    assert np.array_equal(other.result.x, opt.result.x)
+    assert np.array_equal(other.ask(), opt.ask())
+
+
+def test_infeasible_and_equal_values(jax_library):
+    ours, theirs = optimizers(jax_library, "cr-fm-nes")
+    for f in (
+        np.full(ours.popsize, 1.0),
+        np.where(np.arange(ours.popsize) % 3, np.inf, 1.0),
+        np.where(np.arange(ours.popsize) % 4, 2.0, np.nan),
+    ):
+        for opt in (ours, theirs):
+            opt.ask()
+            opt.tell(f)
+        np.testing.assert_allclose(theirs.ask(), ours.ask(), rtol=1e-12, atol=1e-12)
+    assert theirs.result.nfailed == ours.result.nfailed
+
+
+def test_nothing_of_size_d_crosses_to_the_host(jax_library):
+    import jax
+
+    if jax.default_backend() == "cpu":
+        pytest.skip("JAX's transfer guard does not watch arrays that are on the host already")
+    opt = fmnes.Optimizer(jax_library.module.full(1000, 3.0), 1.0, rng=1)
+    sphere = jax.jit(lambda x: (x**2).sum(axis=1))
+    for _ in range(3):
+        values = jax.device_get(sphere(opt.ask()))
+        with jax.transfer_guard_device_to_host("disallow"):  # implicit transfers, as np.asarray
+            opt.tell(values)
