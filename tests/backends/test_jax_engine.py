@@ -42,9 +42,13 @@ def test_every_method_is_served(jax_library, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_it_follows_the_array_engine(jax_library, method):
-    """Rounding apart, which 30 generations of a search amplify to some 1e4 units."""
+    """Rounding apart, which 30 generations of a search amplify to some 1e4 units.
+
+    One generation of CMA-ES, whose next candidates depend on the signs of eigenvectors, which a
+    library is free to choose: its covariance matrix has none.
+    """
     ours, theirs = optimizers(jax_library, method)
-    for _ in range(30):
+    for _ in range(1 if method == "cma-es" else 30):
         x, y = ours.ask(), theirs.ask()
         assert jax_library.holds(y)
         np.testing.assert_allclose(y, x, rtol=1e-10, atol=1e-10)
@@ -53,6 +57,8 @@ def test_it_follows_the_array_engine(jax_library, method):
         theirs.tell(f)
     assert theirs.result.fun == ours.result.fun
     np.testing.assert_allclose(theirs.result.x, ours.result.x, rtol=1e-10, atol=1e-10)
+    if method == "cma-es":
+        np.testing.assert_allclose(theirs.result.shape.C, ours.result.shape.C, rtol=1e-10)
     for column in ("sigma", "deviation_min", "deviation_max", "condition", "phase"):
         np.testing.assert_allclose(
             theirs.result.history[column], ours.result.history[column], rtol=1e-8

@@ -61,7 +61,7 @@ class JaxEngine:
         every = self.params.refresh_every
         if every and self._address.generation % every == 0:
             self.state, figures = self._step.refresh(self.state, self._converged)
-        return summary.generation(shown, figures)
+        return summary.generation(shown, self._step.to_host(figures))
 
     def _sample(self) -> tuple[Array, Array]:
         if self._population is None:
@@ -102,6 +102,7 @@ class _Steps(NamedTuple):
     sample: Any  # (words, state) -> x, z
     candidate: Any  # (words, state, i) -> x_i
     row: Any  # (x, i) -> x_i
+    to_host: Any  # figures -> NumPy; a transfer that JAX's guards know to be meant
     stack: Any  # [x_i, ...] -> x
     tell: Any  # (state, z, f, converged) -> state, figures
     refresh: Any  # (state, converged) -> state, figures
@@ -144,6 +145,7 @@ def _compiled(constants: _Constants) -> _Steps:
         sample=jax.jit(sample),
         candidate=jax.jit(candidate),
         row=jax.jit(lambda x, i: x[i, :]),
+        to_host=jax.device_get,
         stack=jax.jit(jnp.stack),
         tell=jax.jit(tell),
         refresh=jax.jit(refresh),
