@@ -1,4 +1,4 @@
-"""The little that every module needs to know about arrays of any library."""
+"""Arrays of any library: two conversions and the type names that every module uses."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ Namespace = Any  # that library's module of functions
 
 
 def constant(xp: Namespace, value: Any, like: Array) -> Array:
-    """A host constant as an array of the library, dtype and device of ``like``."""
+    """Return a host constant as an array of the library, dtype and device of ``like``."""
     return xp.asarray(value, dtype=like.dtype, device=device(like))
 
 
 def to_host(x: Any) -> Any:
-    """An array of any library as a NumPy array; anything else is returned unchanged."""
+    """Return an array of any library as a NumPy array, and anything else unchanged."""
     if isinstance(x, np.ndarray) or not is_array_api_obj(x):
         return x
     if hasattr(x, "detach"):  # PyTorch: NumPy reads neither its devices nor its gradients

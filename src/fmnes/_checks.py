@@ -1,14 +1,18 @@
-"""Checks of single arguments, with the wording of their messages.
+"""Checks of single arguments, and the wording of their error messages.
 
-Each message names the argument, what was expected and what came. Arguments are checked before the
-first evaluation, and nothing is repaired silently.
+Every message names the argument, what was expected and what came. Arguments are checked before the
+first evaluation, and no value is corrected silently.
 """
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from fmnes._arrays import to_host
 
 
 def integer(name: str, value: Any, *, least: int) -> int:
@@ -26,7 +30,7 @@ def real(name: str, value: Any, *, least: float = -math.inf, above: float = -mat
     expected = f"a number >= {least:g}" if least > -math.inf else "a number"
     if above > -math.inf:
         expected = f"a number > {above:g}"
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name}: expected {expected}, got {value!r}")
     if not (value >= least and (value > above or above == -math.inf)):  # NaN fails both
         raise ValueError(f"{name}: expected {expected}, got {value!r}")
@@ -63,8 +67,33 @@ def function(name: str, value: Any) -> Callable[..., Any]:
     return called
 
 
+def path(name: str, value: Any) -> str:
+    """Return the path of a file as a string."""
+    if not isinstance(value, str | os.PathLike) or not (text := os.fspath(value)):
+        raise TypeError(f"{name}: expected a path, got {value!r}")
+    return os.fsdecode(text)
+
+
+def numbers(name: str, value: Any, expected: str) -> NDArray[np.float64]:
+    """Return a new float64 array on the host of the real numbers in ``value``."""
+    try:
+        array = np.asarray(to_host(value))
+        if array.dtype.kind in "biufO":  # neither complex numbers nor text that looks like numbers
+            return np.array(array, dtype=np.float64)
+        came = f"dtype {array.dtype}"
+    except (TypeError, ValueError) as error:
+        came = str(error)
+    raise TypeError(f"{name}: expected {expected}, got {_short(value)} ({came})")
+
+
+def _short(value: Any) -> str:
+    """Return ``value`` as text; its type alone if the text is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else type(value).__name__
+
+
 def buffer(name: str, out: Any, shape: tuple[int, ...]) -> None:
-    """Refuse anything but a writable NumPy array of this shape."""
+    """Raise an error unless ``out`` is a writable NumPy array of this shape."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{name}: expected a NumPy array, got {type(out).__name__}")
     if out.shape != shape:

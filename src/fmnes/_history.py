@@ -1,4 +1,4 @@
-"""The record of a search: one row of numbers per generation, always on."""
+"""The history of a search: one row of numbers per generation."""
 
 import csv
 import os
@@ -12,7 +12,7 @@ COLUMNS: dict[str, type] = {
     "nfev": np.int64,  # evaluations so far
     "best": np.float64,  # best value so far
     "generation_best": np.float64,
-    "median": np.float64,  # of the generation; inf where half of it is infeasible
+    "median": np.float64,  # of the generation; inf if half of it is infeasible
     "sigma": np.float64,
     "deviation_min": np.float64,  # smallest and largest standard deviation of a coordinate
     "deviation_max": np.float64,
@@ -27,7 +27,13 @@ _DTYPE = np.dtype(list(COLUMNS.items()))
 
 
 class History:
-    """Rows of `COLUMNS`; ``history["sigma"]`` is a column, ``len(history)`` the generations.
+    """The history of a search, with one row per generation.
+
+    ``history["sigma"]`` returns a column and ``len(history)`` the number of generations. The
+    columns are generation, nfev (evaluations so far), best (the best value so far),
+    generation_best, median, sigma, deviation_min and deviation_max (the smallest and largest
+    standard deviation of a variable), condition (of the covariance matrix), norm_v, phase,
+    seconds_objective and seconds_optimizer.
 
     Examples
     --------
@@ -44,7 +50,7 @@ class History:
         self._length = 0 if rows is None else len(rows)
 
     def append(self, row: tuple[Any, ...]) -> None:
-        """Add one generation; the buffer doubles, so the cost is O(1) on average."""
+        """Add one generation. The buffer doubles when it is full: O(1) on average."""
         if self._length == len(self._rows):
             self._grow(1)
         self._rows[self._length] = row
@@ -63,22 +69,22 @@ class History:
         self._rows = grown
 
     def snapshot(self) -> "History":
-        """The rows so far, which later generations will not change (no copy is made)."""
+        """Return a History of the rows so far without a copy; later rows do not change it."""
         return History(self._rows[: self._length])
 
     def to_array(self, first: int = 0) -> NDArray[Any]:
-        """A NumPy structured array with the fields of `COLUMNS`, from row ``first`` on."""
+        """Return the rows from ``first`` on as a structured array, one field per column."""
         return self._rows[first : self._length].copy()
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the rows as CSV, with a header line."""
+        """Write the rows to a CSV file with a header line."""
         with open(path, "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
             writer.writerows(self._rows[: self._length].tolist())
 
     def last(self, column: str, count: int) -> NDArray[Any]:
-        """The last ``count`` entries of a column."""
+        """Return a view of the last ``count`` entries of a column."""
         return self._rows[column][max(0, self._length - count) : self._length]
 
     def __getitem__(self, column: str) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""minimize(): check, loop, return a Result."""
+"""minimize(): check the arguments, loop, return a Result."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from fmnes._optimizer import Optimizer
 from fmnes._progress import Progress
 from fmnes._restarts import BIPOP, IPOP, read_restarts
 from fmnes._result import Result, Status
-from fmnes._runs import Search
+from fmnes._runs import Runs
 from fmnes._signals import Interrupts
 from fmnes._stopping import Stopping
 from fmnes.evaluate import Evaluator, Outcome, evaluate_vectorized, read_only
@@ -44,55 +44,63 @@ def minimize(
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     resume: str = "auto",
 ) -> Result:
-    """Minimise a function of many variables from its values alone.
+    """Minimise a function of many variables, using only its values.
 
     Parameters
     ----------
     fun : callable
-        ``fun(x, *args) -> float``, x a read-only array of shape (d,) that is valid during the
-        call. +inf marks an infeasible point; NaN a failed evaluation, ranked like one.
+        The objective function ``fun(x, *args) -> float``. ``x`` is a read-only array of shape (d,)
+        that is valid during the call. Return +inf for an infeasible point. NaN marks a failed
+        evaluation and is ranked like an infeasible point.
     x0 : array_like of shape (d,), or Result
-        Where to start; a previous Result starts where that one ended. Its array library decides
-        where everything lives (see `Optimizer`).
+        The starting point. Its array library decides where the search runs (see `Optimizer`). A
+        Result continues with its mean, step size and shape.
     sigma0 : float or array_like of shape (d,)
         Initial standard deviation: about a third of the distance within which you expect the
-        optimum. May be left out if x0 is a Result.
-    args : tuple
+        optimum. Optional if x0 is a Result.
+    args : tuple, optional
         Further arguments of ``fun``.
-    method : str or settings
-        "cr-fm-nes" (the default), another name of `fmnes.METHODS`, or settings such as
-        ``fmnes.CRFMNES(variant="paper")``.
-    bounds : sequence of (low, high), array of shape (d, 2), Bounds or scipy.optimize.Bounds
-        What is evaluated and returned always lies inside.
+    method : str or settings, optional
+        A name of `fmnes.METHODS`, or settings such as ``fmnes.CRFMNES(variant="paper")``. The
+        default is "cr-fm-nes".
+    bounds : sequence of pairs, array of shape (d, 2), Bounds or scipy.optimize.Bounds, optional
+        Bounds on the variables. All candidates and results lie inside.
     popsize : int, optional
-        Candidates per generation.
+        Number of candidates per generation.
     ftarget : float, optional
-        A value that is good enough.
+        The search ends when it finds a value that is at most ``ftarget``.
     maxfevals : int, optional
-        No evaluation is started beyond this number.
-    maxiter, timeout : optional
-        Limits on generations (of each run) and on seconds (of the whole search).
+        Largest number of evaluations.
+    maxiter : int, optional
+        Largest number of generations of each run.
+    timeout : float, optional
+        Largest number of seconds of the whole search.
     stopping : Stopping, optional
-        The tolerances that end a converged or hopeless run.
-    vectorized : bool
-        Call ``fun`` once per generation with the (popsize, d) array, rows are candidates.
-        (SciPy's own ``vectorized`` hands over the transpose.)
-    workers : None, int, object with submit(), Cluster, or Evaluator
-        Where to evaluate: here, in that many processes, in a pool of yours, on workers that hold
-        the search themselves, or by the policies of an `Evaluator`.
-    restarts : int, IPOP or BIPOP
-        Restarts with other draws and larger populations until the target is reached.
-    rng : None, int or numpy.random.Generator
-        One seed is drawn from it, and everything follows from that seed.
-    callback : callable
-        ``callback(intermediate_result)`` after each generation; StopIteration ends the search.
-    progress : bool
-        Show a progress bar on standard error.
+        The tolerances that end a run which has converged or makes no progress.
+    vectorized : bool, optional
+        Whether to call ``fun`` once per generation with an array of shape (popsize, d), one
+        candidate per row. (SciPy's ``vectorized`` passes the transpose.)
+    workers : None, int, object with submit(), Cluster, or Evaluator, optional
+        Where to evaluate: in this process (None), in a number of worker processes, in your own
+        pool, on workers that hold the search themselves (`Cluster`), or as an `Evaluator` says.
+    restarts : int, IPOP or BIPOP, optional
+        Restart schedule. The search is repeated with other random numbers and larger populations
+        until it reaches the target.
+    rng : None, int or numpy.random.Generator, optional
+        Source of the random seed. All random numbers of the search derive from this one seed.
+        Without a seed, every search gives a different result.
+    callback : callable, optional
+        ``callback(intermediate_result)`` is called after each generation with a Result. It may
+        raise StopIteration to end the search.
+    progress : bool, optional
+        Whether to show a progress bar on standard error.
     checkpoint : path or Checkpoint, optional
-        Keep the search there, every value as it arrives, and go on from there next time: to the
-        same bits, whenever and however the process was ended.
-    resume : {"auto", "must", "never"}
-        Go on from ``checkpoint`` if it is there; insist on it; or start anew.
+        A file in which to keep the search. If the process ends for any reason, repeat the same
+        call: the search resumes where it stopped and gives the same result as without the
+        interruption.
+    resume : {"auto", "must", "never"}, optional
+        "auto" resumes from ``checkpoint`` if the file exists; "must" raises an error if it does
+        not; "never" starts again.
 
     Returns
     -------
@@ -110,6 +118,8 @@ def minimize(
         checks.function("callback", callback)
     if not isinstance(args, tuple):
         raise TypeError(f"args: expected a tuple such as (a,), got {args!r}")
+    checks.boolean("vectorized", vectorized)
+    checks.boolean("progress", progress)
     checks.choice("resume", resume, ("auto", "must", "never"))
     first = Optimizer(
         x0,
@@ -126,62 +136,61 @@ def minimize(
     )
     schedule, evaluation = read_restarts(restarts), _Evaluation(fun, args, vectorized, workers)
     with (
-        Search.open(first, schedule, checkpoint, resume, rng is not None) as search,
+        Runs.open(first, schedule, checkpoint, resume, rng is not None) as runs,
         contextlib.closing(Progress(progress)) as bar,
         Interrupts() as interrupts,
     ):
         try:
             with evaluation:
-                evaluate = search.journaled(evaluation.evaluate)
-                status = _loop(search, evaluation.ask, evaluate, callback, bar, interrupts)
-        except KeyboardInterrupt:  # a second one, from here on, propagates
+                evaluate = runs.journaled(evaluation.evaluate)
+                status = _loop(runs, evaluation.ask, evaluate, callback, bar, interrupts)
+        except KeyboardInterrupt:  # a second one propagates
             status = Status.INTERRUPTED
-        search.save()
-        return search.result(interrupts.answer(status))
+        runs.save()
+        return runs.result(interrupts.answer(status))
 
 
 def _loop(
-    search: Search,
+    runs: Runs,
     ask: Callable[[Optimizer], Any],
     evaluate: Callable[[Any], Outcome],
     callback: Callable[[Result], Any] | None,
     bar: Progress,
     interrupts: Interrupts,
 ) -> Status:
-    """Run after run of the schedule: ask, evaluate, tell, until there is nothing left to do."""
+    """Ask, evaluate and tell in run after run; return why the last run ended."""
     while True:
-        opt = search.current
-        while not (held := opt.stop()):
+        opt = runs.current
+        while not (reasons := opt.reasons()):
             x = ask(opt)
             interrupts.allow()
             outcome = evaluate(x)
             interrupts.defer()
             opt.tell(outcome.values)
-            search.note(outcome.first_error)
-            bar.update(search)
+            runs.after_generation(outcome.first_error)
+            bar.update(runs)
             if callback is not None:
                 interrupts.allow()
                 try:
-                    callback(search.result(Status.RUNNING))
+                    callback(runs.result(Status.RUNNING))
                 except StopIteration:
                     return Status.CALLBACK
                 finally:
                     interrupts.defer()
-        status = Status(next(iter(held)))
-        if not search.next_run(status):
-            return status
+        if not runs.next_run(reasons[0]):
+            return reasons[0]
 
 
 class _Evaluation:
-    """Context: how one population is evaluated; closes the pools that it opened itself."""
+    """Evaluates populations; a context manager that closes the pools which it opened itself."""
 
     def __init__(
         self, fun: Callable[..., Any], args: tuple[Any, ...], vectorized: bool, workers: Any
     ) -> None:
         if vectorized and workers is not None:
             raise ValueError(
-                "workers: expected None with vectorized=True, where fun sees the whole "
-                f"population at once, got {workers!r}"
+                "workers: expected None with vectorized=True, which calls fun once for the whole "
+                f"population, got {workers!r}"
             )
         self._fun, self._args, self._vectorized = fun, args, vectorized
         self._own = not isinstance(workers, Evaluator)
@@ -192,7 +201,7 @@ class _Evaluation:
         return self
 
     def ask(self, opt: Optimizer) -> Any:
-        """The candidates, or what workers build them from where that is less to send."""
+        """Return the candidates, or the Population that workers build them from."""
         if not self._vectorized and self._evaluator.builds(8 * opt.popsize * opt.dim):
             population = opt.population()
             if population is not None:
@@ -201,12 +210,13 @@ class _Evaluation:
             x = opt.ask()
             self._memory = x if isinstance(x, np.ndarray) else None
             return read_only(x)
-        opt.ask(out=self._memory)  # every generation in the same memory
+        opt.ask(out=self._memory)  # use the same memory for every generation
         return read_only(self._memory)
 
     def evaluate(
         self, x: Any, known: Mapping[int, float] | None = None, report: Report | None = None
     ) -> Outcome:
+        """Return the values of the candidates; see `Evaluator.evaluate`."""
         if self._vectorized:
             return evaluate_vectorized(self._fun, self._args, x)
         return self._evaluator.evaluate(self._fun, self._args, x, known, report)

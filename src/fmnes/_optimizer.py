@@ -1,4 +1,4 @@
-"""Optimizer: the ask/tell shell around (params, state)."""
+"""Optimizer: ask and tell around an engine."""
 
 import math
 import os
@@ -13,10 +13,11 @@ from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array, constant, to_host
 from fmnes._population import Population
-from fmnes._record import Tally
+from fmnes._record import Limits, Record
+from fmnes._restarts import NextRun
 from fmnes._result import Result, Run, Status
-from fmnes._start import Setup, read_method, read_popsize, set_up
-from fmnes._stopping import Budget, Limits, Stopping
+from fmnes._start import Start, initial_sigma_and_shape, read_start
+from fmnes._stopping import Budget, Stopping, reasons
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._shared import copied
 from fmnes.draws import Address
@@ -25,34 +26,41 @@ from fmnes.engines.summary import pieces
 from fmnes.evaluate import to_values
 from fmnes.storage import npz
 
+# The names under which a file holds the parts of a search; "tally" is its Record.
 _SAVED = ("setup", "budget", "popsize", "run", "state", "initial", "best", "tally", "asked")
 
 
 class Optimizer:
-    """A search by ask and tell: you evaluate, it proposes. It minimises.
+    """Minimise a function by ask and tell: the optimizer proposes candidates, you evaluate them.
 
     Parameters
     ----------
     x0 : array_like of shape (d,), or Result
-        Where to start. Its array library decides where everything lives: a NumPy array (or list)
-        on the CPU, a PyTorch or JAX array on its own device and in its own precision. A previous
-        Result starts where that one ended: its mean, sigma and shape.
+        The starting point. Its array library decides where the search runs: a NumPy array or a
+        list on the CPU, a PyTorch or JAX array on its own device and in its own precision. A
+        Result continues with its mean, step size and shape.
     sigma0 : float or array_like of shape (d,)
-        Initial standard deviation, one for all variables or one each: about a third of the
-        distance within which you expect the optimum. May be left out if x0 is a Result.
+        Initial standard deviation, one number for all variables or one each: about a third of the
+        distance within which you expect the optimum. Optional if x0 is a Result.
     method : str or settings
         A name of `fmnes.METHODS`, or settings such as ``fmnes.CRFMNES(variant="paper")``.
     popsize : int, optional
-        Candidates per generation. Each method has its own default; more is more robust.
+        Number of candidates per generation. Each method has its own default; a larger population
+        makes the search more robust.
     bounds : sequence of pairs, array of shape (d, 2), Bounds or scipy.optimize.Bounds, optional
-        What is proposed and returned always lies inside. Variables with equal bounds are left
-        out of the search.
-    rng : None, int or numpy.random.Generator
-        One seed is drawn from it, and everything follows from that seed.
-    ftarget, maxfevals, maxiter, timeout : optional
-        A value that is good enough; limits on evaluations, generations and seconds.
+        Bounds on the variables. All candidates and results lie inside. Variables with equal bounds
+        are kept fixed.
+    rng : None, int or numpy.random.Generator, optional
+        Source of the random seed. All random numbers of the search derive from this one seed.
+        Without a seed, every search gives a different result.
+    ftarget : float, optional
+        The search ends when it finds a value that is at most ``ftarget``.
+    maxfevals, maxiter : int, optional
+        Largest number of evaluations and of generations.
+    timeout : float, optional
+        Largest number of seconds.
     stopping : Stopping, optional
-        The tolerances that end a converged or hopeless search.
+        The tolerances that end a search which has converged or makes no progress.
 
     Examples
     --------
@@ -80,59 +88,52 @@ class Optimizer:
         timeout: float | None = None,
         stopping: Stopping | None = None,
     ) -> None:
-        row = read_method(method)
-        setup = set_up(row, x0, sigma0, bounds, rng, stopping)
-        size = read_popsize(popsize, row, setup.mean.shape[0])
-        budget = Budget(
-            None if ftarget is None else checks.real("ftarget", ftarget),
-            None if maxfevals is None else checks.integer("maxfevals", maxfevals, least=size),
-            None if maxiter is None else checks.integer("maxiter", maxiter, least=1),
-            None if timeout is None else checks.real("timeout", timeout, above=0),
+        start = read_start(
+            x0,
+            sigma0,
+            method=method,
+            popsize=popsize,
+            bounds=bounds,
+            rng=rng,
+            ftarget=ftarget,
+            maxfevals=maxfevals,
+            maxiter=maxiter,
+            timeout=timeout,
+            stopping=stopping,
         )
-        self._begin(setup, budget, size, run=0, sigma_factor=1.0)
+        self._begin(start, run=0, sigma_factor=1.0)
 
-    def _begin(
-        self, setup: Setup, budget: Budget, popsize: int, *, run: int, sigma_factor: float
-    ) -> None:
-        """Start run number ``run`` of a schedule."""
-        self.setup, self.budget = setup, budget
-        self._popsize, self._run = popsize, run
-        mean, shape = setup.mean, setup.shape
-        dim = mean.shape[0]
-        xp = array_namespace(mean)
-        sigma0 = sigma_factor * float(setup.deviations[0])
-        if setup.deviations.strides != (0,):  # not one number for all
-            log = np.log(setup.deviations)
-            sigma0 *= math.exp(np.mean(log - log[0]))
-            scale = constant(xp, sigma_factor * setup.deviations / sigma0, mean)
-            if shape.C is not None:
-                shape = shape._replace(C=scale[:, None] * shape.C * scale[None, :])
-            shape = shape._replace(D=scale * shape.D)
-        params = self._algorithm.params(dim, popsize, setup.settings)
-        state = self._algorithm.init(
-            params, mean, constant(xp, sigma0, mean), shape, self._initial_draw()
-        )
-        self._drive(params, state)
+    def restarted(self, next_run: NextRun, budget: Budget) -> "Optimizer":
+        """Return the next run of a restart schedule: the same search with other draws."""
+        other = Optimizer.__new__(Optimizer)
+        start = Start(self.setup, next_run.popsize, budget)
+        other._begin(start, run=self.run + 1, sigma_factor=next_run.sigma_factor)
+        return other
+
+    def _begin(self, start: Start, *, run: int, sigma_factor: float) -> None:
+        """Start run number ``run`` of a restart schedule."""
+        self.setup, self._popsize, self.budget = start
+        self._run, self._asked = run, False
+        mean, xp = self.setup.mean, array_namespace(self.setup.mean)
+        sigma, shape = initial_sigma_and_shape(self.setup, sigma_factor)
+        sigma0 = constant(xp, sigma, mean)
+        z = draws.normals(self.setup.seed, draws.initial_stream(run), 0, 0, 1, self.dim)[0]
+        params = self._algorithm.params(self.dim, self._popsize, self.setup.settings)
+        state = self._algorithm.init(params, mean, sigma0, shape, constant(xp, z, mean))
+        self._set_engine(params, state)
         info = xp.finfo(mean.dtype)
         limits = Limits(
-            dim=dim,
-            popsize=popsize,
+            dim=self.dim,
+            popsize=self._popsize,
             deviation0=float(xp.max(self._engine.initial)),
-            # D and v keep full relative precision each; a full matrix loses what eps hides.
+            # D and v keep their relative precision; a full matrix loses what eps hides.
             axis_ratio=1e15 if self._algorithm.LINEAR else 0.1 / math.sqrt(float(info.eps)),
             tiny=float(info.smallest_normal),
             huge=float(info.max),
         )
-        self.tally = Tally(limits, sigma0=float(constant(xp, sigma0, mean)))
-        self._asked = False
+        self.record = Record(limits, sigma0=float(sigma0))
 
-    def _initial_draw(self) -> Array:
-        """The draw that the first v comes from."""
-        mean, stream = self.setup.mean, draws.initial_stream(self._run)
-        z = draws.normals(self.setup.seed, stream, 0, 0, 1, mean.shape[0])[0]
-        return constant(array_namespace(mean), z, mean)
-
-    def _drive(
+    def _set_engine(
         self,
         params: Any,
         state: Any,
@@ -140,33 +141,31 @@ class Optimizer:
         initial: Array | None = None,
         best: Array | None = None,
     ) -> None:
-        """Set up what runs the method, for a state after so many generations."""
+        """Create the engine for a state after ``generation`` generations."""
         setup = self.setup
         address = Address(setup.seed, draws.population_stream(self._run), generation)
         spec = EngineSpec(
             self._algorithm, params, state, address, setup.stopping.tolx, initial, best
         )
         self._engine = registration(setup.method, state.mean).engine(spec)
-        self._told: NDArray[np.float64] | None = None  # the last values
+        self._told: NDArray[np.float64] | None = None  # the values of the last generation
         self._seconds = 0.0  # spent in this generation
         self._handed_out = time.monotonic()
-
-    def restarted(
-        self, budget: Budget, popsize: int, *, run: int, sigma_factor: float
-    ) -> "Optimizer":
-        """The same search again, with other draws and another population size."""
-        other = Optimizer.__new__(Optimizer)
-        other._begin(self.setup, budget, popsize, run=run, sigma_factor=sigma_factor)
-        return other
 
     # === Ask and tell ===
 
     def ask(self, *, out: NDArray[Any] | None = None, rows: slice | None = None) -> Array:
-        """The candidates of this generation, rows of shape (popsize, d), as a fresh array.
+        """Return the candidates of this generation as a new array of shape (popsize, d).
 
-        Until `tell` it is the same population, however often you ask. ``out`` fills a buffer of
-        yours instead (NumPy). ``rows`` builds only some candidates, so that a population that
-        does not fit in memory can be evaluated in pieces.
+        Until `tell` is called, every call returns the same candidates.
+
+        Parameters
+        ----------
+        out : ndarray, optional
+            An array to fill instead of a new one (NumPy only).
+        rows : slice, optional
+            Build only these candidates, so that a population that does not fit in memory can be
+            evaluated in parts.
         """
         begun = time.monotonic()
         first, last = (0, self._popsize) if rows is None else self._read_rows(rows)
@@ -178,14 +177,14 @@ class Optimizer:
         return x
 
     def population(self) -> Population | None:
-        """What `ask` gives, in a form of O(d) numbers that builds single candidates elsewhere.
+        """Return the population as O(d) numbers, from which a worker builds single candidates.
 
-        None where candidates have to be built all at once, or where they live on a device.
+        None for a method that builds all candidates at once, and for arrays on a device.
         """
         if not self._algorithm.LINEAR or not isinstance(self.setup.mean, np.ndarray):
             return None
         setup, stream = self.setup, draws.population_stream(self._run)
-        address = Address(setup.seed, stream, self.tally.generation)
+        address = Address(setup.seed, stream, self.nit)
         self._asked, self._handed_out = True, time.monotonic()
         population = Population(
             setup.method, setup.settings, self._popsize, self._state, address, setup.box
@@ -194,9 +193,10 @@ class Optimizer:
         return population
 
     def tell(self, x_or_f: Any, f: Any = None, /) -> None:
-        """Take in the values of the candidates: ``tell(f)``, or ``tell(x, f)`` with ask's x.
+        """Pass the values of the candidates: ``tell(f)``, or ``tell(x, f)`` with the x of `ask`.
 
-        +inf marks an infeasible candidate; NaN counts as infeasible too, and in ``nfailed``.
+        +inf marks an infeasible candidate. NaN marks a failed evaluation; it is ranked like an
+        infeasible candidate and counted in ``nfailed``.
         """
         begun = time.monotonic()
         if not self._asked:
@@ -204,16 +204,14 @@ class Optimizer:
         values = to_values(to_host(x_or_f if f is None else f), self._popsize, "f")
         if f is not None:
             self._check_told(x_or_f)
-        generation = self._engine.tell(values, self.tally.best_f)
+        generation = self._engine.tell(values, self.record.best_f)
         self._asked, self._told = False, values
         seconds = self._seconds + time.monotonic() - begun
-        self.tally.record(generation, begun - self._handed_out, seconds)
+        self.record.add(generation, begun - self._handed_out, seconds)
         self._seconds = 0.0
 
-    # === The population ===
-
     def _candidates(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
-        """Candidates in the user's coordinates, as a fresh array or in ``out``."""
+        """Return candidates in the user's coordinates, as a new array or in ``out``."""
         box = self.setup.box
         if box is None:
             return self._engine.ask(first, last, out)
@@ -234,13 +232,8 @@ class Optimizer:
             raise ValueError(f"rows: expected a slice of neighbouring candidates, got {rows!r}")
         return first, last
 
-    def _to_user(self, y: Array) -> Array:
-        """A point in search coordinates as the user's own, in a fresh array."""
-        box, xp = self.setup.box, array_namespace(y)
-        return xp.asarray(y, copy=True) if box is None else box.to_user(xp, y)
-
     def _check_told(self, x: Any) -> None:
-        """tell(x, f) takes the x of ask and nothing else: f is the value of what was proposed."""
+        """Raise an error unless x is what `ask` returned: the values belong to these candidates."""
         told = np.asarray(to_host(x))
         shape = (self._popsize, self._user_dim)
         came = None if told.shape == shape else f"shape {told.shape}"
@@ -256,65 +249,71 @@ class Optimizer:
 
     @property
     def _user_dim(self) -> int:
-        """Number of the user's variables, those with equal bounds included."""
+        """The number of the user's variables, including those with equal bounds."""
         setup = self.setup
         return int((setup.mean if setup.box is None else setup.box.free).shape[0])
 
-    # === Where the search stands ===
+    # === Stop and result ===
 
     def stop(self) -> dict[str, str]:
-        """The reasons to end, name to sentence; empty while the search should go on."""
-        return {str(status): status.sentence for status in self._held()}
+        """Return the reasons to end as {name: sentence}; empty while the search should continue."""
+        return {str(status): status.sentence for status in self.reasons()}
 
-    def _held(self) -> list[Status]:
-        return self.tally.held(self.budget, self.setup.stopping)
+    def reasons(self) -> list[Status]:
+        """Return the reasons to end, the most informative first."""
+        return reasons(self.record, self.budget, self.setup.stopping)
 
     @property
     def result(self) -> Result:
-        """Where the search stands, at any time; later generations do not change it."""
-        held = self._held()
-        return self.end(held[0] if held else Status.RUNNING)
+        """The result so far; later generations do not change it."""
+        return self.result_with(next(iter(self.reasons()), Status.RUNNING))
 
-    def end(self, status: Status) -> Result:
-        """The Result, given how the search ended."""
-        tally, state = self.tally, self._state
-        mean = self._to_user(state.mean)
-        found = tally.best_f < math.inf
-        converged = status in (Status.TOLX, Status.TOLFUN) and self.budget.ftarget is None
-        run = Run(self._popsize, tally.sigma0, tally.nfev, tally.generation, tally.best_f, status)
-        shape = self._algorithm.shape(self._params, state)
+    def result_with(self, status: Status) -> Result:
+        """Return the result so far, with the given status."""
+        record, state, ftarget = self.record, self._state, self.budget.ftarget
+        fun, mean = record.best_f, self._to_user(state.mean)
+        found = fun < math.inf
+        reached = status in (Status.TOLX, Status.TOLFUN) if ftarget is None else fun <= ftarget
         return Result(
             x=self._to_user(self._engine.best if found else state.mean),
-            fun=tally.best_f,
-            nfev=tally.nfev,
-            nit=tally.generation,
-            success=found and (status == Status.FTARGET or converged),
+            fun=fun,
+            nfev=self.nfev,
+            nit=self.nit,
+            success=found and reached,
             status=status,
             message=status.sentence,
             mean=mean,
             sigma=float(self._algorithm.report(self._params, state).sigma),
-            history=tally.history.snapshot(),
-            restarts=(run,),
-            nfailed=tally.nfailed,
+            history=record.history.snapshot(),
+            restarts=(Run(self._popsize, record.sigma0, self.nfev, self.nit, fun, status),),
+            nfailed=record.nfailed,
             first_error=None,
-            shape=copied(array_namespace(mean), shape),
+            shape=copied(array_namespace(mean), self._algorithm.shape(self._params, state)),
         )
 
-    # === On disk ===
+    def _to_user(self, y: Array) -> Array:
+        """Return a point in search coordinates as a new array in the user's coordinates."""
+        box, xp = self.setup.box, array_namespace(y)
+        return xp.asarray(y, copy=True) if box is None else box.to_user(xp, y)
+
+    # === Save and load ===
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the search to a file, all or nothing; `load` goes on from there to the bit."""
-        npz.write(path, self.to_saved())
+        """Write the search to a file, from which `load` continues with identical results.
+
+        If writing fails, a file that was there before stays as it was.
+        """
+        npz.write(checks.path("path", path), self.to_saved())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Optimizer":
-        """A search that `save` wrote. The file holds no code: loading it is safe."""
-        saved = npz.read(path, _SAVED)
+        """Return the search that `save` wrote. Loading runs no code from the file."""
+        saved = npz.read(checks.path("path", path), _SAVED)
         npz.check_search(saved)
         return cls.from_saved(saved)
 
     def to_saved(self) -> dict[str, Any]:
-        """What a file holds of a search; the draws of a pending population are made again."""
+        """Return what a file holds of the search. Draws are not stored but computed again."""
         return {
             "setup": self.setup,
             "budget": self.budget,
@@ -323,13 +322,20 @@ class Optimizer:
             "state": self._state,
             "initial": self._engine.initial,
             "best": self._engine.best,
-            "tally": self.tally,
+            "tally": self.record,
             "asked": self._asked,
         }
 
     @classmethod
-    def from_saved(cls, saved: dict[str, Any], stopping: Stopping | None = None) -> "Optimizer":
-        """The inverse of `to_saved`; with other tolerances, if any are given."""
+    def from_saved(
+        cls,
+        saved: dict[str, Any],
+        *,
+        budget: Budget | None = None,
+        stopping: Stopping | None = None,
+    ) -> "Optimizer":
+        """Return the search of `to_saved`, with another budget or other tolerances if given."""
+        saved = {**saved, "budget": saved["budget"] if budget is None else budget}
         if stopping is not None and stopping != saved["setup"].stopping:
             saved["setup"] = saved["setup"]._replace(stopping=stopping)
             saved["tally"].forget_convergence()
@@ -342,9 +348,11 @@ class Optimizer:
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.setup, self.budget = saved["setup"], saved["budget"]
         self._popsize, self._run = saved["popsize"], saved["run"]
-        self.tally, self._asked = saved["tally"], saved["asked"]
+        self.record, self._asked = saved["tally"], saved["asked"]
         params = self._algorithm.params(self.dim, self._popsize, self.setup.settings)
-        self._drive(params, saved["state"], self.nit, saved["initial"], saved["best"])
+        self._set_engine(params, saved["state"], self.nit, saved["initial"], saved["best"])
+
+    # === Properties ===
 
     @property
     def dim(self) -> int:
@@ -353,22 +361,22 @@ class Optimizer:
 
     @property
     def popsize(self) -> int:
-        """Candidates per generation."""
+        """The number of candidates per generation."""
         return self._popsize
 
     @property
     def nfev(self) -> int:
-        """Evaluations told so far."""
-        return self.tally.nfev
+        """The number of evaluations so far."""
+        return self.record.nfev
 
     @property
     def nit(self) -> int:
-        """Generations told so far."""
-        return self.tally.generation
+        """The number of generations so far."""
+        return self.record.generation
 
     @property
     def run(self) -> int:
-        """The number of this run in its restart schedule."""
+        """The number of this run in its restart schedule; 0 is the first."""
         return self._run
 
     @property
@@ -386,5 +394,5 @@ class Optimizer:
     def __repr__(self) -> str:
         return (
             f"<Optimizer {self.setup.method}, {self.dim} variables, popsize "
-            f"{self._popsize}, generation {self.nit}, best {self.tally.best_f:.6g}>"
+            f"{self._popsize}, generation {self.nit}, best {self.record.best_f:.6g}>"
         )

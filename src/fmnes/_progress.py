@@ -1,4 +1,4 @@
-"""How a search shows its progress: a bar of tqdm, one line that changes, or a line now and then."""
+"""Progress of a search: a bar of tqdm, one line that is rewritten, or a line every ten seconds."""
 
 import math
 import sys
@@ -6,53 +6,53 @@ import time
 from typing import Any
 
 from fmnes._history import PHASES
-from fmnes._runs import Search
+from fmnes._runs import Runs
 
-_EVERY = 0.1  # seconds from one look to the next on a terminal,
-_EVERY_LINE = 10.0  # and where each leaves a line
+_EVERY = 0.1  # seconds between updates on a terminal
+_EVERY_LINE = 10.0  # seconds between lines elsewhere
 
 
 class Progress:
-    """A progress display on standard error; does nothing unless it is on."""
+    """A progress display on standard error; it does nothing unless it is on."""
 
     def __init__(self, on: bool) -> None:
         self._on = on
         self._is_live = on and (sys.stderr.isatty() or "ipykernel" in sys.modules)
         self._bar: Any = None
-        self._begun: tuple[float, int] | None = None  # when we saw the search first, and its nfev
+        self._begun: tuple[float, int] | None = None  # time and nfev at the first update
         self._shown = -math.inf
-        self._unseen: Search | None = None  # since the last line
+        self._unseen: Runs | None = None  # the search, if it advanced since the last line
 
-    def update(self, search: Search) -> None:
-        """Show where the search stands, if it is time for that."""
+    def update(self, runs: Runs) -> None:
+        """Show the state of the search, if it is time."""
         if not self._on:
             return
         now = time.monotonic()
         if self._begun is None:
-            self._begun = now, search.nfev - search.current.popsize
+            self._begun = now, runs.nfev - runs.current.popsize
             if self._is_live:
-                self._bar = _tqdm_bar(search.budget.maxfevals, self._begun[1])
+                self._bar = _tqdm_bar(runs.budget.maxfevals, self._begun[1])
         is_due = now - self._shown >= (_EVERY if self._is_live else _EVERY_LINE)
-        self._unseen = None if is_due else search
+        self._unseen = None if is_due else runs
         if is_due:
             self._shown = now
-            self._show(search, now)
+            self._show(runs, now)
         elif self._bar is not None:
-            self._bar.update(search.nfev - self._bar.n)
+            self._bar.update(runs.nfev - self._bar.n)
 
-    def _show(self, search: Search, now: float) -> None:
+    def _show(self, runs: Runs, now: float) -> None:
         if self._bar is not None:
-            self._bar.set_postfix_str(", ".join(self._words(search, now)), refresh=False)
-            self._bar.update(search.nfev - self._bar.n)
+            self._bar.set_postfix_str(", ".join(self._words(runs, now)), refresh=False)
+            self._bar.update(runs.nfev - self._bar.n)
             return
-        line = ", ".join([f"{search.nfev} evaluations", *self._words(search, now)])
+        line = ", ".join([f"{runs.nfev} evaluations", *self._words(runs, now)])
         if self._is_live:
             print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
         else:
             print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Leave the last line standing."""
+        """Show the last state, and end the line."""
         if self._unseen is not None:
             self._show(self._unseen, time.monotonic())
         if self._bar is not None:
@@ -60,42 +60,42 @@ class Progress:
         elif self._is_live and self._begun is not None:
             print(file=sys.stderr)
 
-    def _words(self, search: Search, now: float) -> list[str]:
-        """Where the search stands, how fast it goes and how long it may take."""
-        words = _headline(search)
+    def _words(self, runs: Runs, now: float) -> list[str]:
+        """Return the state of the search, its speed and the time left, as texts."""
+        words = _headline(runs)
         begun, nfev = self._begun or (now, 0)
-        rate = (search.nfev - nfev) / (now - begun) if now > begun else 0.0
-        left = _seconds_left(search, rate)
+        rate = (runs.nfev - nfev) / (now - begun) if now > begun else 0.0
+        left = _seconds_left(runs, rate)
         if self._bar is None and rate:
             words.append(f"{rate:.3g} evaluations/s")
-        # tqdm knows the rate, and the time left if that is a matter of evaluations.
+        # tqdm shows the rate itself, and the time left if the limit is a number of evaluations.
         if left is not None and (self._bar is None or self._bar.total is None):
             words.append(f"{_clock(left)} left")
         return words
 
 
-def _headline(search: Search) -> list[str]:
-    """Best value, step size, phase, and failures if there were any."""
-    tally = search.current.tally
-    sigma, phase = (tally.history.last(column, 1)[0] for column in ("sigma", "phase"))
-    words = [f"best {tally.best_f:.6g}", f"sigma {sigma:.3g}"]
+def _headline(runs: Runs) -> list[str]:
+    """Return best value, step size, phase, failures and restarts, as texts."""
+    record = runs.current.record
+    sigma, phase = (record.history.last(column, 1)[0] for column in ("sigma", "phase"))
+    words = [f"best {record.best_f:.6g}", f"sigma {sigma:.3g}"]
     if phase in PHASES:
         words.append(PHASES[int(phase)])
-    if tally.nfailed:
-        words.append(f"{tally.nfailed} failed")
-    if search.current.run:
-        words.append(f"restart {search.current.run}")
+    if record.nfailed:
+        words.append(f"{record.nfailed} failed")
+    if runs.current.run:
+        words.append(f"restart {runs.current.run}")
     return words
 
 
-def _seconds_left(search: Search, rate: float) -> float | None:
-    """Until the first limit of the budget; None where there is none. A target may come earlier."""
-    maxfevals, timeout = search.budget.maxfevals, search.budget.timeout
+def _seconds_left(runs: Runs, rate: float) -> float | None:
+    """Return the seconds until the first limit of the budget; None without a limit."""
+    maxfevals, timeout = runs.budget.maxfevals, runs.budget.timeout
     limits = []
     if maxfevals is not None and rate > 0:
-        limits.append((maxfevals - search.nfev) / rate)
+        limits.append((maxfevals - runs.nfev) / rate)
     if timeout is not None:
-        limits.append(timeout - search.elapsed)
+        limits.append(timeout - runs.elapsed)
     return max(0.0, min(limits)) if limits else None
 
 

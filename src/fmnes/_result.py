@@ -1,7 +1,7 @@
-"""What a search returns, and every way in which one can end."""
+"""The result of a search, and the ways in which a search can end."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -11,7 +11,9 @@ from fmnes.algorithms._shared import Shape
 
 
 class Status(StrEnum):
-    """The ways to end, each with its `sentence`. A status equals its name as a string.
+    """The ways in which a search can end, each with a `sentence` that explains it.
+
+    A status compares equal to its name as a string.
 
     Examples
     --------
@@ -50,11 +52,11 @@ class Status(StrEnum):
     STAGNATION = (
         "stagnation",
         "Neither the best nor the median value of a generation improved over a long window: "
-        "noise, or a bound of the precision of the objective.",
+        "the objective is noisy, or its precision is exhausted.",
     )
     CONDITION = (
         "condition",
-        "The axes of the sampling distribution became more unequal than its arithmetic can hold.",
+        "The condition number of the covariance matrix exceeds the floating-point precision.",
     )
     SCALE = (
         "scale",
@@ -85,7 +87,20 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a restart schedule, in figures.
+    """Summary of one run of a restart schedule.
+
+    Attributes
+    ----------
+    popsize : int
+        Candidates per generation.
+    sigma0 : float
+        The initial step size.
+    nfev, nit : int
+        Evaluations and generations.
+    fun : float
+        The best value of the run.
+    status : Status
+        How the run ended.
 
     Examples
     --------
@@ -97,7 +112,7 @@ class Run:
     """
 
     popsize: int
-    sigma0: float  # the initial step size
+    sigma0: float
     nfev: int
     nit: int
     fun: float
@@ -106,36 +121,37 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a search, under SciPy's field names.
+    """The result of a search, with SciPy's field names.
 
     Attributes
     ----------
     x : array of shape (d,)
-        The best candidate that was evaluated; the mean where nothing had a usable value.
+        The best candidate that was evaluated; the mean if no candidate had a usable value.
     fun : float
-        Its value; inf where nothing had a usable value.
+        The value of ``x``; inf if no candidate had a usable value.
     nfev, nit : int
-        Evaluations and generations, over all runs.
+        Number of evaluations and of generations, over all runs.
     success : bool
-        The target was reached; or, where none was given, the search converged.
+        Whether the target was reached; without a target, whether the search converged.
     status : Status
         How the search ended, e.g. "ftarget".
     message : str
-        The same in a sentence.
+        The same as a sentence.
     mean : array of shape (d,)
-        The centre of the distribution: what to use when the objective is noisy.
+        The mean of the sampling distribution: the better choice if the objective is noisy.
     sigma : float
         The step size at the end.
     history : History
-        One row per generation, over all runs; see `History`.
+        One row per generation, over all runs.
     restarts : tuple of Run
-        The runs of the restart schedule, in order; one run where there were no restarts.
+        The runs of the restart schedule, in order; a single run if there were no restarts.
     nfailed : int
-        Evaluations that gave NaN, or failed under an `Evaluator`'s policy.
+        Number of evaluations that returned NaN, or failed under an `Evaluator`'s policy.
     first_error : str or None
         The traceback of the first evaluation that failed under an `Evaluator`'s policy.
     shape : Shape
-        The shape of the distribution at the end, for a warm start.
+        The shape of the sampling distribution at the end. Pass the Result as ``x0`` of `minimize`
+        to continue from there.
 
     Examples
     --------
@@ -143,7 +159,7 @@ class Result:
     >>> result = fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 5, 2.0, maxfevals=80, rng=1)
     >>> result.success, result.status, result.nfev
     (False, <Status.MAXFEVALS: 'maxfevals'>, 80)
-    >>> more = fmnes.minimize(lambda x: (x**2).sum(), result, ftarget=1e-8, rng=2)  # go on
+    >>> more = fmnes.minimize(lambda x: (x**2).sum(), result, ftarget=1e-8, rng=2)
     >>> more.success
     True
     """
@@ -180,7 +196,25 @@ class Result:
         return "\n".join(f"{name:>9}: {value}" for name, value in rows.items())
 
 
+def merged(
+    runs: Sequence[Result], status: Status, history: History, first_error: str | None
+) -> Result:
+    """Return the result of several runs: the best of them, with the totals of all."""
+    best = min(runs, key=lambda run: run.fun)
+    return replace(
+        best,
+        nfev=sum(run.nfev for run in runs),
+        nit=sum(run.nit for run in runs),
+        status=status,
+        message=status.sentence,
+        history=history,
+        restarts=tuple(run.restarts[0] for run in runs),
+        nfailed=sum(run.nfailed for run in runs),
+        first_error=first_error,
+    )
+
+
 def _short(x: Array) -> str:
-    """The first values of a vector, and how many there are."""
+    """Return the first values of a vector, and their number, as text."""
     head = ", ".join(f"{float(x[i]):.6g}" for i in range(min(4, x.shape[0])))
     return f"[{head}]" if x.shape[0] <= 4 else f"[{head}, ...] ({x.shape[0]} variables)"

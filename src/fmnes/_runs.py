@@ -1,5 +1,6 @@
-"""Run after run of a restart schedule as one search, with its checkpoint."""
+"""The runs of a restart schedule as one search, with its checkpoint."""
 
+import dataclasses
 import logging
 import os
 import time
@@ -13,33 +14,35 @@ from fmnes._arrays import to_host
 from fmnes._history import History
 from fmnes._optimizer import Optimizer
 from fmnes._restarts import BIPOP, IPOP
-from fmnes._result import Result, Run, Status
+from fmnes._result import Result, Run, Status, merged
 from fmnes._start import Setup
 from fmnes._stopping import Budget
 from fmnes.evaluate import Outcome
 from fmnes.storage import npz
-from fmnes.storage.checkpoint import Checkpoint, Store
-from fmnes.storage.journal import Place
+from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
+from fmnes.storage.journal import Opening, Position
 
 logger = logging.getLogger("fmnes")
 
-_SAVED = ("current", "elapsed", "finished", "first_error", "schedule")
-# After these a further run would be pointless, or unwanted.
+SAVED = ("current", "elapsed", "finished", "first_error", "schedule")
+# After one of these, another run would be useless or unwanted.
 _FINAL = (Status.FTARGET, Status.UNBOUNDED, Status.TIMEOUT, Status.CALLBACK)
 
 
-class Search:
-    """The runs that have ended, the one that goes on, and what is left of the budget.
+class Runs:
+    """The finished runs, the current run, and what is left of the budget.
 
-    A context, that lets go of the checkpoint's files at its end.
+    A context manager, which closes the files of the checkpoint at its end.
     """
 
-    def __init__(self, first: Optimizer, schedule: IPOP | BIPOP, store: Store | None) -> None:
+    def __init__(
+        self, first: Optimizer, schedule: IPOP | BIPOP, files: CheckpointFiles | None
+    ) -> None:
         self.current = first
-        self._schedule, self._store = schedule, store
         self.budget = first.budget  # of all runs together
+        self._schedule, self._files = schedule, files
         self._finished: list[Result] = []
-        self._history = History()  # of all runs, as far as somebody has asked for it
+        self._history = History()  # of all runs, up to the last call of `result`
         self._first_error: str | None = None
         self._started = time.monotonic()
 
@@ -51,91 +54,94 @@ class Search:
         checkpoint: str | os.PathLike[str] | Checkpoint | None,
         resume: str,
         seeded: bool,
-    ) -> "Search":
-        """A new search, or the one saved at ``checkpoint`` if it is of the same problem."""
+    ) -> "Runs":
+        """Return a new search, or the one saved at ``checkpoint`` if it has the same arguments."""
         if checkpoint is None:
             if resume == "must":
                 raise ValueError("checkpoint: expected a path with resume='must', got None")
             return cls(first, schedule, None)
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
-        store = Store(checkpoint)
-        search = cls(first, schedule, store)
+        files = CheckpointFiles(checkpoint)
+        runs = cls(first, schedule, files)
         try:
-            store.open()
-            saved = None if resume == "never" else store.load(_SAVED, must=resume == "must")
+            files.open()
+            saved = None if resume == "never" else files.load(SAVED, must=resume == "must")
             if saved is None:
-                search.save()  # from the start: a seed that was not given cannot be asked for again
+                runs.save()  # now, because a seed that was drawn at random must not be lost
             else:
-                search._go_on(store, saved, seeded)
+                _check_same(first, saved, schedule, seeded)
+                runs._restore(saved)
+                files.resume(runs._position)
         except BaseException:
-            search.close()
+            runs.close()
             raise
-        return search
+        return runs
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], status: Status) -> Result:
-        """What the checkpoint at ``path`` comes to, whoever is using it."""
-        saved = npz.read(path, (*_SAVED, "search"), "checkpoint")
+        """Return the result of the checkpoint at ``path``, even while a search is using it."""
+        saved = npz.read(path, (*SAVED, "search"), "checkpoint")
         npz.check_search(saved["current"])
-        search = cls(Optimizer.from_saved(saved["current"]), IPOP(0), None)
-        search._finished, search._first_error = saved["finished"], saved["first_error"]
-        return search.result(status)
+        runs = cls(Optimizer.from_saved(saved["current"]), IPOP(0), None)
+        runs._finished, runs._first_error = saved["finished"], saved["first_error"]
+        return runs.result(status)
 
-    def _go_on(self, store: Store, saved: dict[str, Any], seeded: bool) -> None:
-        """Take the place of the search that was saved, and read what is known since."""
-        _check_same(self.current, saved, self._schedule, seeded)
-        npz.check_search(saved["current"])
-        self.current = Optimizer.from_saved(saved["current"], self.current.setup.stopping)
+    def _restore(self, saved: dict[str, Any]) -> None:
+        """Continue from what a checkpoint holds, with the budget and tolerances of this call."""
+        current, stopping = saved["current"], self.current.setup.stopping
+        npz.check_search(current)
         self._finished, self._first_error = saved["finished"], saved["first_error"]
         self._started -= saved["elapsed"]
-        start = self._schedule.next(self._runs, self.current.setup.seed) if self._runs else None
-        cap = None if start is None else start.maxfevals
-        self.current.budget = self._left(cap, self.current.tally.started)
-        store.resume(self._address)
-
-    @property
-    def _address(self) -> tuple[int, int]:
-        return self.current.run, self.current.nit
+        this = self._schedule.next(self._ended, current["setup"].seed) if self._finished else None
+        cap = None if this is None else this.maxfevals
+        budget = self._budget_left(cap, current["tally"].started)
+        self.current = Optimizer.from_saved(current, budget=budget, stopping=stopping)
 
     @property
     def nfev(self) -> int:
-        """Evaluations of all runs so far."""
-        return sum(result.nfev for result in self._finished) + self.current.nfev
+        """The number of evaluations of all runs so far."""
+        return sum(run.nfev for run in self._finished) + self.current.nfev
 
     @property
     def elapsed(self) -> float:
-        """Seconds, those of earlier processes included."""
+        """Seconds since the start, including those of earlier processes."""
         return time.monotonic() - self._started
 
     @property
-    def _runs(self) -> list[Run]:
+    def _ended(self) -> list[Run]:
         return [result.restarts[0] for result in self._finished]
+
+    @property
+    def _position(self) -> Position:
+        return Position(self.current.run, self.current.nit)
 
     # === Each generation ===
 
     def journaled(self, evaluate: Callable[..., Outcome]) -> Callable[[Any], Outcome]:
-        """The same, with every value entered in the journal; as it is where there is none."""
-        return evaluate if self._store is None else partial(self._evaluate, self._store, evaluate)
+        """Return ``evaluate``, made to write every value to the journal if there is one."""
+        return evaluate if self._files is None else partial(self._evaluate, self._files, evaluate)
 
-    def _evaluate(self, store: Store, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
+    def _evaluate(
+        self, files: CheckpointFiles, evaluate: Callable[..., Outcome], x: Any
+    ) -> Outcome:
         opt = self.current
-        place = Place(*self._address, opt.popsize, *opt.tally.landmarks)
-        if store.strays(place):
-            self.save()
-        entry = store.begin(place)
+        opening = Opening(*self._position, opt.popsize, *opt.record.signature)
+        if files.discard_foreign(opening):
+            self.save()  # a checkpoint begins a new journal
+        entry = files.begin(opening)
         if not entry.complete:
-            outcome = evaluate(x, entry.known.copy(), partial(store.report, entry))
-            store.complete(entry, outcome.values)
+            outcome = evaluate(x, entry.known.copy(), partial(files.report, entry))
+            files.complete(entry, outcome.values)
         return entry.outcome()
 
-    def note(self, first_error: str | None) -> None:
-        """After each generation: keep the first error, save now and then."""
+    def after_generation(self, first_error: str | None) -> None:
+        """Keep the first error, and save a checkpoint if it is time."""
         if first_error is not None and self._first_error is None:
             self._first_error = first_error
-        if self._store is not None:
-            self._store.told()
-            if self._store.due():
+        if self._files is not None:
+            self._files.told()
+            if self._files.due():
                 self.save()
 
     # === Run after run ===
@@ -144,34 +150,26 @@ class Search:
         """Begin the next run of the schedule; False if there is none, or no budget for it."""
         if status in _FINAL:
             return False
-        ended = [*self._finished, self.current.end(status)]
-        self._finished, previous = ended, self._finished
-        start = self._schedule.next(self._runs, self.current.setup.seed)
-        if start is None:
-            self._finished = previous
-            return False
-        budget = self._left(start.maxfevals, time.monotonic())
-        if budget.maxfevals is not None and budget.maxfevals < start.popsize:
-            self._finished = previous
-            return False
-        logger.info(
-            "run %d ended (%s) at %.6g after %d evaluations; the next has popsize %d",
-            len(ended),
-            status,
-            ended[-1].fun,
-            ended[-1].nfev,
-            start.popsize,
-        )
-        self.current = self.current.restarted(
-            budget, start.popsize, run=len(ended), sigma_factor=start.sigma_factor
-        )
-        return True
+        ended = self.current.result_with(status)
+        self._finished.append(ended)
+        following = self._schedule.next(self._ended, self.current.setup.seed)
+        if following is not None:
+            budget = self._budget_left(following.maxfevals, time.monotonic())
+            if budget.maxfevals is None or budget.maxfevals >= following.popsize:
+                logger.info(
+                    "run %d ended (%s) at %.6g after %d evaluations; the next has popsize %d",
+                    *(len(self._finished), status, ended.fun, ended.nfev, following.popsize),
+                )
+                self.current = self.current.restarted(following, budget)
+                return True
+        self._finished.pop()
+        return False
 
-    def _left(self, cap: int | None, begun: float) -> Budget:
-        """What is left of the budget for a run that began then, ``cap`` evaluations at most."""
+    def _budget_left(self, cap: int | None, begun: float) -> Budget:
+        """Return the budget of a run that began at time ``begun``, at most ``cap`` evaluations."""
         maxfevals, timeout = self.budget.maxfevals, self.budget.timeout
         if maxfevals is not None:
-            maxfevals -= sum(result.nfev for result in self._finished)
+            maxfevals -= sum(run.nfev for run in self._finished)
         if cap is not None:
             maxfevals = cap if maxfevals is None else min(cap, maxfevals)
         if timeout is not None:
@@ -179,35 +177,21 @@ class Search:
         return self.budget._replace(maxfevals=maxfevals, timeout=timeout)
 
     def result(self, status: Status) -> Result:
-        """All runs in one: the best point of all, and the distribution of the run it is from."""
-        last = self.current.end(status)
-        runs = [*self._finished, last]
-        best = min(runs, key=lambda run: run.fun)
-        reached = self.budget.ftarget is not None and best.fun <= self.budget.ftarget
-        return Result(
-            x=best.x,
-            fun=best.fun,
-            nfev=sum(run.nfev for run in runs),
-            nit=sum(run.nit for run in runs),
-            success=reached or (self.budget.ftarget is None and best.success),
-            status=status,
-            message=status.sentence,
-            mean=best.mean,
-            sigma=best.sigma,
-            history=self._joined([run.history for run in runs]),
-            restarts=tuple(run.restarts[0] for run in runs),
-            nfailed=sum(run.nfailed for run in runs),
-            first_error=self._first_error,
-            shape=best.shape,
-        )
+        """Return the result of all runs: the best of them, with the totals of all."""
+        runs = [*self._finished, self.current.result_with(status)]
+        history = self._joined([run.history for run in runs])
+        return merged(runs, status, history, self._first_error)
 
     def _joined(self, histories: list[History]) -> History:
-        """One history of several runs: evaluations and best-so-far go on from run to run."""
+        """Return one history in which evaluations and best value continue from run to run.
+
+        Rows that an earlier call has joined are kept, so that a callback costs O(1) rows each time.
+        """
         if len(histories) == 1:
             return histories[0]
         joined, begin = self._history, 0
         for history in histories:
-            if len(joined) < begin + len(history):  # there are rows that we have not seen
+            if len(joined) < begin + len(history):
                 rows = history.to_array(len(joined) - begin)
                 if begin:
                     generation, nfev, best = (
@@ -224,8 +208,8 @@ class Search:
     # === On disk ===
 
     def save(self) -> None:
-        """Write the checkpoint, where there is to be one."""
-        if self._store is None:
+        """Write a checkpoint, if the search has one."""
+        if self._files is None:
             return
         content = {
             "current": self.current.to_saved(),
@@ -234,12 +218,12 @@ class Search:
             "first_error": self._first_error,
             "schedule": repr(self._schedule),
         }
-        self._store.save(content, self._address)
+        self._files.save(content, self._position)
 
     def close(self) -> None:
-        """Let go of the checkpoint's files; all that is known is in them."""
-        if self._store is not None:
-            self._store.close()
+        """Close the files of the checkpoint."""
+        if self._files is not None:
+            self._files.close()
 
     def __enter__(self) -> Self:
         return self
@@ -248,14 +232,14 @@ class Search:
         self.close()
 
 
-# What the fields of a Setup are called outside.
+# The arguments that the fields of a Setup come from.
 _ARGUMENTS = {"mean": "x0", "deviations": "sigma0", "box": "bounds", "seed": "rng"}
 
 
 def _check_same(
     asked: Optimizer, saved: dict[str, Any], schedule: IPOP | BIPOP, seeded: bool
 ) -> None:
-    """Refuse to go on with the search of another problem."""
+    """Raise an error if the saved search has other arguments than this one."""
     mine, theirs = asked.setup, saved["current"]["setup"]
     differing = [
         _ARGUMENTS.get(name, name)
@@ -274,16 +258,17 @@ def _check_same(
         differing.append(f"restarts ({saved['schedule']} there)")
     if differing:
         raise ValueError(
-            "checkpoint: expected a saved search of this problem, got one that differs in "
-            f"{', '.join(differing)}; give another path, or resume='never' to start anew"
+            "checkpoint: expected a saved search with the same arguments, got one that differs in "
+            f"{', '.join(differing)}; give another path, or resume='never' to start again"
         )
 
 
 def _equal(a: Any, b: Any) -> bool:
+    """Return whether two fields of a Setup are equal, with all arrays in them."""
+    if dataclasses.is_dataclass(a) and type(a) is type(b):
+        return _equal(tuple(vars(a).values()), tuple(vars(b).values()))
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(_equal(p, q) for p, q in zip(a, b, strict=True))
-    if hasattr(a, "__dataclass_fields__") and type(a) is type(b):
-        return all(_equal(getattr(a, n), getattr(b, n)) for n in a.__dataclass_fields__)
+        return len(a) == len(b) and all(map(_equal, a, b))
     if a is None or b is None or isinstance(a, str):
         return bool(a is b or a == b)
     here, there = (np.asarray(to_host(value)) for value in (a, b))

@@ -1,7 +1,8 @@
-"""Everything a caller passes in to start a search, checked and converted once."""
+"""Check and convert the arguments that start a search."""
 
 import dataclasses
 import inspect
+import math
 import os
 import warnings
 from typing import Any, NamedTuple
@@ -15,13 +16,13 @@ from fmnes import draws
 from fmnes._arrays import Array, Namespace, constant, to_host
 from fmnes._coordinates import Box, read_bounds
 from fmnes._result import Result
-from fmnes._stopping import Stopping
+from fmnes._stopping import Budget, Stopping
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._shared import Shape, copied
 
 
 class PopsizeWarning(UserWarning):
-    """The population size is so small for the dimension that the search may not move.
+    """The population size is so small for this dimension that the search may make no progress.
 
     Examples
     --------
@@ -36,7 +37,7 @@ class PopsizeWarning(UserWarning):
 
 
 class Method(NamedTuple):
-    """A method by its name, its module, and the settings to run it with."""
+    """A method: its name, its module and its settings."""
 
     name: str
     algorithm: Algorithm
@@ -44,11 +45,10 @@ class Method(NamedTuple):
 
 
 def read_method(value: Any) -> Method:
-    """The method that a name, or a settings object such as ``CRFMNES()``, stands for."""
+    """Return the method for a name or for settings such as ``CRFMNES()``."""
     if isinstance(value, str):
-        if value not in METHODS:
-            raise ValueError(f"method: expected one of {', '.join(METHODS)}, got {value!r}")
-        return Method(value, METHODS[value], METHODS[value].Settings())
+        name = checks.choice("method", value, tuple(METHODS))
+        return Method(name, METHODS[name], METHODS[name].Settings())
     for name, algorithm in METHODS.items():
         if isinstance(value, algorithm.Settings):
             return Method(name, algorithm, value)
@@ -59,8 +59,56 @@ def read_method(value: Any) -> Method:
     )
 
 
-def read_popsize(value: Any, row: Method, dim: int) -> int:
-    """The population size, the method's default where none is given."""
+class Setup(NamedTuple):
+    """What a search starts from, checked; the same for every run of a restart schedule."""
+
+    method: str
+    settings: Any
+    mean: Array  # in search coordinates, as are the deviations and the shape
+    deviations: NDArray[np.float64]  # the initial standard deviation of each variable
+    shape: Shape
+    box: Box | None
+    seed: int
+    stopping: Stopping
+
+
+class Start(NamedTuple):
+    """The arguments of a search, checked and converted."""
+
+    setup: Setup
+    popsize: int
+    budget: Budget
+
+
+def read_start(
+    x0: Any,
+    sigma0: Any = None,
+    *,
+    method: Any = "cr-fm-nes",
+    popsize: Any = None,
+    bounds: Any = None,
+    rng: Any = None,
+    ftarget: Any = None,
+    maxfevals: Any = None,
+    maxiter: Any = None,
+    timeout: Any = None,
+    stopping: Any = None,
+) -> Start:
+    """Check the arguments of `Optimizer` and return them converted; nothing is started."""
+    row = read_method(method)
+    setup = _set_up(row, x0, sigma0, bounds, rng, stopping)
+    size = _read_popsize(popsize, row, setup.mean.shape[0])
+    budget = Budget(
+        None if ftarget is None else checks.real("ftarget", ftarget),
+        None if maxfevals is None else checks.integer("maxfevals", maxfevals, least=size),
+        None if maxiter is None else checks.integer("maxiter", maxiter, least=1),
+        None if timeout is None else checks.real("timeout", timeout, above=0),
+    )
+    return Start(setup, size, budget)
+
+
+def _read_popsize(value: Any, row: Method, dim: int) -> int:
+    """Return the population size; the method's default if ``value`` is None."""
     default = row.algorithm.default_popsize(dim)
     if value is None:
         return default
@@ -71,8 +119,8 @@ def read_popsize(value: Any, row: Method, dim: int) -> int:
         )
     if dim >= 40 and size < default / 2:
         warnings.warn(
-            f"popsize={size} is far below the default {default} for {dim} variables: with so few "
-            "candidates the ranking says little about the direction to go, and the search may "
+            f"popsize={size} is far below the default {default} for {dim} variables: the ranking "
+            "of so few candidates says little about the direction of descent, and the search may "
             "make no progress for thousands of generations",
             PopsizeWarning,
             stacklevel=_callers_level(),
@@ -81,36 +129,37 @@ def read_popsize(value: Any, row: Method, dim: int) -> int:
 
 
 def _callers_level() -> int:
-    """The stacklevel with which a warning of the calling function points at the user's line."""
+    """Return the stacklevel with which a warning of the calling function names the user's line."""
     package, frame, level = os.path.dirname(__file__), inspect.currentframe(), 0
     while frame is not None and frame.f_code.co_filename.startswith(package):
         frame, level = frame.f_back, level + 1
     return level
 
 
-class Setup(NamedTuple):
-    """What a search starts from, checked: the same for every run of a restart schedule."""
+def initial_sigma_and_shape(setup: Setup, sigma_factor: float) -> tuple[float, Shape]:
+    """Return the step size and the shape that a run starts with.
 
-    method: str
-    settings: Any
-    mean: Array  # in search coordinates, as are the deviations and the shape
-    deviations: NDArray[np.float64]
-    shape: Shape
-    box: Box | None
-    seed: int
-    stopping: Stopping
+    If the initial standard deviations differ, the step size is their geometric mean, and the rest
+    of them goes into the shape.
+    """
+    shape, deviations, mean = setup.shape, setup.deviations, setup.mean
+    sigma0 = sigma_factor * float(deviations[0])
+    if (deviations == deviations[0]).all():
+        return sigma0, shape
+    log = np.log(deviations)
+    sigma0 *= math.exp(np.mean(log - log[0]))
+    scale = constant(array_namespace(mean), sigma_factor * deviations / sigma0, mean)
+    if shape.C is not None:
+        shape = shape._replace(C=scale[:, None] * shape.C * scale[None, :])
+    return sigma0, shape._replace(D=scale * shape.D)
 
 
-def set_up(
-    row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: Stopping | None
-) -> Setup:
-    """Check what a search starts from, and move it into search coordinates."""
+def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: Any) -> Setup:
+    """Check what a search starts from, and convert it to search coordinates."""
     shape = None
     if isinstance(x0, Result):
         sigma0 = x0.sigma if sigma0 is None else sigma0
         shape, x0 = x0.shape, x0.mean
-    elif sigma0 is None:
-        raise TypeError("sigma0: expected a number or a vector, got none")
     xp, mean = _mean(x0)
     deviations = _deviations(sigma0, mean.shape[0])
     box = None if bounds is None else _box(xp, mean, bounds, deviations)
@@ -140,24 +189,24 @@ def set_up(
 
 
 def _initial_shape(xp: Namespace, mean: Array, settings: Any) -> Shape:
-    """D, v and C of the method's settings, checked; ones, and nothing, where not given."""
+    """Return D, v and C of the method's settings, checked; ones for D if it is not given."""
     dim = mean.shape[0]
     shapes = {"D": (dim,), "v": (dim,), "C": (dim, dim)}
     given = {
-        field.name: constant(
-            xp,
-            _shape_part(field.name, getattr(settings, field.name), shapes[field.name]),
-            mean,
-        )
+        field.name: getattr(settings, field.name)
         for field in dataclasses.fields(settings)
         if field.name in shapes and getattr(settings, field.name) is not None
     }
-    ones = xp.broadcast_to(constant(xp, 1.0, mean), mean.shape)  # a number, whatever the length
-    return Shape(**{"D": ones, **given})
+    parts = {
+        name: constant(xp, _shape_part(name, value, shapes[name]), mean)
+        for name, value in given.items()
+    }
+    ones = xp.broadcast_to(constant(xp, 1.0, mean), mean.shape)  # takes the memory of one number
+    return Shape(**{"D": ones, **parts})
 
 
 def _box(xp: Namespace, x0: Array, bounds: Any, deviations: NDArray[np.float64]) -> Box:
-    """The bounds, with x0 inside them."""
+    """Return the map of the bounds, once x0 is known to lie inside them."""
     low, high = read_bounds(bounds, x0.shape[0])
     host = np.asarray(to_host(x0), np.float64)
     outside = np.flatnonzero((host < low) | (host > high))
@@ -171,15 +220,13 @@ def _box(xp: Namespace, x0: Array, bounds: Any, deviations: NDArray[np.float64])
 
 
 def _mean(x0: Any) -> tuple[Namespace, Array]:
-    """x0 as a floating-point vector of its own array library; lists and integers become float64."""
+    """Return x0 as a new floating-point vector, with its array library.
+
+    Lists and integers become float64.
+    """
     if not is_array_api_obj(x0):
-        try:
-            x0 = np.asarray(x0, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"x0: expected a vector of real numbers, got {type(x0).__name__} ({error})"
-            ) from None
-    if hasattr(x0, "detach"):  # PyTorch: a search must not be part of anybody's gradients
+        x0 = checks.numbers("x0", x0, "a vector of real numbers")
+    if hasattr(x0, "detach"):  # PyTorch: the search must not become part of a gradient
         x0 = x0.detach()
     xp = array_namespace(x0)
     if x0.ndim != 1 or x0.shape[0] == 0:
@@ -195,32 +242,26 @@ def _mean(x0: Any) -> tuple[Namespace, Array]:
 
 
 def _deviations(sigma0: Any, dim: int) -> NDArray[np.float64]:
-    """sigma0 as one positive number per variable."""
-    try:
-        sizes = np.array(to_host(sigma0), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"sigma0: expected a number or a vector, got {sigma0!r}") from None
+    """Return sigma0 as one positive number per variable."""
+    if sigma0 is None:
+        raise TypeError("sigma0: expected a number or a vector, got None")
+    sizes = checks.numbers("sigma0", sigma0, "a number or a vector")
     if sizes.shape not in ((), (dim,)):
         raise ValueError(
             f"sigma0: expected a number or a vector of shape ({dim},), got shape {sizes.shape}"
         )
-    sizes = np.broadcast_to(sizes, (dim,))
+    one_number, sizes = sizes.ndim == 0, np.broadcast_to(sizes, (dim,))
     good = np.isfinite(sizes) & (sizes > 0)
     if not good.all():
         bad = int(np.argmin(good))
-        where = "sigma0" if np.ndim(sigma0) == 0 else f"sigma0[{bad}]"
+        where = "sigma0" if one_number else f"sigma0[{bad}]"
         raise ValueError(f"sigma0: expected finite numbers > 0, got {where} = {sizes[bad]}")
     return sizes
 
 
 def _shape_part(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """An initial D, v or C of a method's settings."""
-    try:
-        array = np.array(to_host(value), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name}: expected an array of real numbers of shape {shape}, got {value!r}"
-        ) from None
+    """Return an initial D, v or C of a method's settings, checked."""
+    array = checks.numbers(name, value, f"an array of real numbers of shape {shape}")
     if array.shape != shape:
         raise ValueError(f"{name}: expected an array of shape {shape}, got shape {array.shape}")
     if not np.isfinite(array).all():

@@ -47,14 +47,14 @@ class Disk:
 def _quick(monkeypatch):
     """A checkpoint after every other generation."""
     monkeypatch.setattr(checkpoint, "_SHARE_OF_SAVING", 0)
-    due = checkpoint.Store.due
+    due = checkpoint.CheckpointFiles.due
     count = [0]
 
     def every_other(store):
         count[0] += 1
         return due(store) and count[0] % 2 == 0
 
-    monkeypatch.setattr(checkpoint.Store, "due", every_other)
+    monkeypatch.setattr(checkpoint.CheckpointFiles, "due", every_other)
 
 
 def run(fun, path, die_at=None, *, after=False, vectorized=False):

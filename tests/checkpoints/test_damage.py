@@ -36,7 +36,7 @@ def ended(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ended")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(
-            checkpoint.Store, "due", lambda store: store._entry is None and next(due)
+            checkpoint.CheckpointFiles, "due", lambda store: store._entry is None and next(due)
         )
         due = iter(generation in (5, 15) for generation in range(1, 100))
         with pytest.raises(RuntimeError, match="the end"):
@@ -372,7 +372,7 @@ def test_without_hard_links_the_older_checkpoint_is_a_copy(tmp_path, monkeypatch
     monkeypatch.setattr(os, "link", no_links)
     path = tmp_path / "run.npz"
     search(sphere, path, maxiter=5)
-    saved = npz.read(f"{path}.previous", ("search", *fmnes._runs._SAVED))
+    saved = npz.read(f"{path}.previous", ("search", *fmnes._runs.SAVED))
     assert saved["current"]["tally"].generation == 0
 
 

@@ -79,7 +79,7 @@ def test_all_values_that_arrive_together_are_synced(monkeypatch, path):
 def test_checkpoints_come_every_so_often(monkeypatch, path):
     """By seconds, and never for more than a twentieth of the time."""
     saved = []
-    monkeypatch.setattr(checkpoint.Store, "_write", lambda *_: saved.append(clock.now))
+    monkeypatch.setattr(checkpoint.CheckpointFiles, "_write", lambda *_: saved.append(clock.now))
     clock = Clock(monkeypatch, sync=0.0, evaluation=0.125)  # a second for each generation
     search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=20)
     assert saved == [0.0, 5.0, 10.0, 15.0, 20.0, 20.0]
@@ -90,7 +90,7 @@ def test_checkpoints_come_every_so_often(monkeypatch, path):
 
     saved.clear()
     clock.now = 0.0
-    monkeypatch.setattr(checkpoint.Store, "_write", slow)
+    monkeypatch.setattr(checkpoint.CheckpointFiles, "_write", slow)
     search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=25)
     assert saved == [0.5, 11.0, 21.5, 26.5 + 0.5]
 

@@ -14,7 +14,7 @@ from checkpoints import driver
 from checkpoints.common import digest
 
 import fmnes
-from fmnes._runs import _SAVED
+from fmnes._runs import SAVED
 from fmnes.storage import journal, npz
 
 pytestmark = pytest.mark.engines
@@ -50,19 +50,19 @@ class Reference:
         """Marks of the candidates whose values the files know, as a dead process left them."""
         if not path.exists():
             return set()
-        saved = npz.read(path, (*_SAVED, "search"))
+        saved = npz.read(path, (*SAVED, "search"))
         current = saved["current"]
-        address = current["run"], current["tally"].generation
+        position = journal.Position(current["run"], current["tally"].generation)
         found = [
             journal.read(f"{path}.journal{end}", bytes.fromhex(saved["search"]))
             for end in (".previous", "")
         ]
-        known = journal.chain([segment for segment in found if segment], address)
+        known = journal.chain([segment for segment in found if segment], position)
         assert known.whole  # a kill tears no record: the system finishes a write
-        numbers = set(range(self.number(*address)))
+        numbers = set(range(self.number(*position)))
         for entry in known.entries:
             candidates = range(entry.popsize) if entry.complete else entry.known
-            numbers.update(self.number(*entry.address, i) for i in candidates)
+            numbers.update(self.number(*entry.position, i) for i in candidates)
         return {self.marks[number] for number in numbers}
 
 

@@ -7,7 +7,7 @@ import pytest
 from checkpoints.common import Counted, digest, names, search, sphere, stairs
 
 import fmnes
-from fmnes._record import Tally
+from fmnes._record import Record
 
 # === The same bits ===
 
@@ -247,13 +247,13 @@ def test_values_of_another_course_are_not_told(path, monkeypatch, caplog):
     """Where arithmetic differs, the journal's values belong to other candidates."""
     with pytest.raises(RuntimeError, match="the end"):
         search(Counted(end_at=60), path, maxiter=20)
-    true = Tally.landmarks.fget
+    true = Record.signature.fget
 
     def other(tally):
         sigma, mean_max = true(tally)
         return sigma, mean_max if tally.generation < 4 else np.nextafter(mean_max, 9)
 
-    monkeypatch.setattr(Tally, "landmarks", property(other))
+    monkeypatch.setattr(Record, "signature", property(other))
     rest = Counted()
     resumed = search(rest, path, maxiter=20)
     assert digest(resumed) == digest(search(sphere, maxiter=20))

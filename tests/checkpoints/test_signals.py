@@ -83,19 +83,19 @@ def test_a_signal_ends_a_callback(number):
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_at_the_very_end_is_not_swallowed(number, tmp_path, monkeypatch):
     """The last checkpoint is being written: the caller learns that the process has to end."""
-    save, path = fmnes._runs.Search.save, tmp_path / "run.npz"
+    save, path = fmnes._runs.Runs.save, tmp_path / "run.npz"
 
     def signalled(self):
         save(self)
         if self.current.nit == 5:
             signal.raise_signal(number)
 
-    monkeypatch.setattr(fmnes._runs.Search, "save", signalled)
+    monkeypatch.setattr(fmnes._runs.Runs, "save", signalled)
     assert search(sphere, path, maxiter=5).status == SIGNALS[number]
 
 
 def test_a_second_ctrl_c_propagates_and_a_second_sigterm_waits(tmp_path, monkeypatch):
-    save, path = fmnes._runs.Search.save, tmp_path / "run.npz"
+    save, path = fmnes._runs.Runs.save, tmp_path / "run.npz"
 
     def run(first, second):
         def signalled(self):
@@ -104,7 +104,7 @@ def test_a_second_ctrl_c_propagates_and_a_second_sigterm_waits(tmp_path, monkeyp
             save(self)
 
         with monkeypatch.context() as patch:
-            patch.setattr(fmnes._runs.Search, "save", signalled)
+            patch.setattr(fmnes._runs.Runs, "save", signalled)
             return search(Signalled(first, at=28), path, resume="never", maxiter=10)
 
     assert run(signal.SIGTERM, signal.SIGTERM).status == "terminated"

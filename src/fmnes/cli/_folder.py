@@ -23,7 +23,7 @@ import numpy as np
 
 from fmnes import Result, Status
 from fmnes._history import COLUMNS
-from fmnes._runs import Search
+from fmnes._runs import Runs
 from fmnes.cli._config import Config, write_text
 from fmnes.cli._errors import UsageError
 from fmnes.storage.lock import in_use
@@ -101,7 +101,7 @@ class Folder:
         """The Result so far, as of the last checkpoint."""
         ended = self.ended()
         status = Status.RUNNING if ended is None else Status(ended["status"])
-        return Search.read(self.checkpoint(config), status)
+        return Runs.read(self.checkpoint(config), status)
 
 
 def _plain(result: Result) -> dict[str, Any]:

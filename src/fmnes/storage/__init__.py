@@ -1,1 +1,1 @@
-"""A search on disk: one file with its state, a journal of the values since, and a lock."""
+"""A search on disk: a checkpoint with its state, a journal of the values since, and a lock."""

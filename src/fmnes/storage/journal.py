@@ -1,8 +1,9 @@
-"""The values between two checkpoints, on disk as soon as they are there.
+"""The journal: the values since a checkpoint, on disk as soon as they arrive.
 
-A journal is a file of records. Each ends with a CRC-32 that goes on from the one before, so that
-a record counts only if all before it are whole and in their places. The first names the search
-and where the journal begins; then each generation is opened, and its values follow in any order.
+A journal is a file of records. Each record ends with a CRC-32 that continues from the record
+before, so a record counts only if all records before it are undamaged and in place. The first
+record names the search and where the journal begins. Then each generation has an opening record,
+and its values follow in any order.
 """
 
 import os
@@ -17,22 +18,27 @@ from numpy.typing import NDArray
 from fmnes.evaluate import Outcome
 
 _MAGIC = b"fmnes journal 1\n"
-_LENGTH = struct.Struct("<I")  # before a record: its bytes
-_CRC = struct.Struct("<I")  # after it
+_LENGTH = struct.Struct("<I")  # before a record: its number of bytes
+_CRC = struct.Struct("<I")  # after a record
 _BEGIN, _OPEN, _VALUES, _ERROR = range(4)  # the first byte says what a record is
 _BEGINNING = struct.Struct("<B16sIQ")  # search, run, generation
-_OPENING = struct.Struct("<BIQIdd")  # a Place
-_CANDIDATE = struct.Struct("<BI")  # the first candidate; values follow, or the text of an error
+_OPENING = struct.Struct("<BIQIdd")  # an Opening
+_CANDIDATE = struct.Struct("<BI")  # the first candidate; values follow, or an error
 _VALUE = struct.Struct("<BId")  # the same with one value
 
-Address = tuple[int, int]  # run and generation
+
+class Position(NamedTuple):
+    """A generation of a run. Positions compare in the order of the search."""
+
+    run: int
+    generation: int
 
 
-class Place(NamedTuple):
-    """Where a search stands: a generation of a run, and what tells one course from another.
+class Opening(NamedTuple):
+    """The record that opens a generation: its position, and numbers that identify its candidates.
 
-    The last two are of the distribution that the candidates come from. Values of other candidates,
-    by the arithmetic of another machine or version, must not be told in place of these.
+    Values must not be told to a search with other candidates, which another machine or version of
+    fmnes may produce. Such candidates differ in the step size or the mean.
     """
 
     run: int
@@ -42,24 +48,24 @@ class Place(NamedTuple):
     mean_max: float  # largest |coordinate| of the mean
 
     def to_bytes(self) -> bytes:
-        """The record that opens the generation; two places are the same if these bytes are."""
+        """Return the record. Two openings are the same if their bytes are."""
         return _OPENING.pack(_OPEN, *self)
 
 
 class Entry:
-    """What is known of one generation."""
+    """The values of one generation, as far as they are known."""
 
     def __init__(self, opening: bytes) -> None:
         _, run, generation, self.popsize, _, _ = _OPENING.unpack(opening)
         self.opening = opening
-        self.address: Address = (run, generation)
-        self.known: dict[int, float] = {}  # by candidate, where they arrived one by one
+        self.position = Position(run, generation)
+        self.known: dict[int, float] = {}  # by candidate, if they arrive one by one
         self.errors: dict[int, str] = {}
         self.values = np.empty(0)  # of all candidates, once the generation is complete
         self.complete = False
 
     def note(self, candidate: int, value: float, error: str | None) -> None:
-        """Enter the value of a candidate, and why it failed."""
+        """Enter the value of a candidate, and the error if its evaluation failed."""
         self.known[candidate] = value
         if error is not None:
             self.errors[candidate] = error
@@ -67,19 +73,19 @@ class Entry:
             self.note_rest(np.empty(self.popsize))
 
     def note_rest(self, values: NDArray[np.float64]) -> None:
-        """Enter the values of those candidates that have none; ``values`` becomes ours."""
+        """Enter the values of the candidates that have none yet; ``values`` is not copied."""
         if self.known:
             values[list(self.known)] = list(self.known.values())
         self.values, self.complete = values, True
         self.known = {}
 
     def outcome(self) -> Outcome:
-        """The same as an evaluation gives it."""
+        """Return the values in the form that an evaluation returns."""
         errors = self.errors
         return Outcome(self.values, len(errors), errors[min(errors)] if errors else None)
 
     def records(self) -> Iterator[bytes]:
-        """What is known, to be read again."""
+        """Yield the records that hold this entry."""
         yield self.opening
         yield from (error_record(i, self.errors[i]) for i in self.errors)
         if self.complete:
@@ -89,17 +95,17 @@ class Entry:
 
 
 def value_record(candidate: int, value: float) -> bytes:
-    """The value of one candidate."""
+    """Return the record of the value of one candidate."""
     return _VALUE.pack(_VALUES, candidate, value)
 
 
 def values_record(values: NDArray[np.float64]) -> bytes:
-    """The values of a generation."""
+    """Return the record of all values of a generation."""
     return _CANDIDATE.pack(_VALUES, 0) + values.astype("<f8", copy=False).tobytes()
 
 
 def error_record(candidate: int, error: str) -> bytes:
-    """Why a candidate failed; comes before its value."""
+    """Return the record of the error of a candidate, which precedes its value."""
     return _CANDIDATE.pack(_ERROR, candidate) + error.encode("utf-8", "backslashreplace")
 
 
@@ -107,10 +113,10 @@ def error_record(candidate: int, error: str) -> bytes:
 
 
 class Journal:
-    """A new file, and what is appended to it."""
+    """Writes a new journal file."""
 
     def __init__(
-        self, path: str, search: bytes, start: Address, entries: Iterable[Entry] = ()
+        self, path: str, search: bytes, start: Position, entries: Iterable[Entry] = ()
     ) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | getattr(os, "O_BINARY", 0)
         self._file = os.open(path, flags, 0o666)
@@ -126,7 +132,7 @@ class Journal:
             raise
 
     def append(self, *records: bytes) -> None:
-        """Write records; once this returns, the end of the process cannot take them back."""
+        """Write records; once this returns, a kill of the process does not lose them."""
         data = b""
         for record in records:
             record = _LENGTH.pack(len(record)) + record
@@ -136,11 +142,11 @@ class Journal:
 
     def _write(self, data: bytes) -> None:
         self.size += len(data)
-        while data:  # a disk that is nearly full takes a part, and refuses the next
+        while data:  # a disk that is nearly full may accept only a part
             data = data[os.write(self._file, data) :]
 
     def sync(self) -> None:
-        """Have the disk keep it, so that the end of the machine cannot take it back."""
+        """Force the records to the disk, so that a power failure does not lose them."""
         os.fsync(self._file)
 
     def close(self) -> None:
@@ -152,15 +158,15 @@ class Journal:
 
 
 class Segment(NamedTuple):
-    """What a file holds, up to the first record that is torn or damaged."""
+    """The content of a journal file, up to the first damaged record."""
 
-    start: Address
+    start: Position
     entries: list[Entry]
     whole: bool
 
 
 def read(path: str, search: bytes) -> Segment | None:
-    """The journal at ``path``; None where there is none of this search."""
+    """Return the journal at ``path``; None if there is none of this search."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -169,7 +175,7 @@ def read(path: str, search: bytes) -> Segment | None:
     records = _records(data)
     first, end = next(records, (b"", 0))
     if len(first) != _BEGINNING.size or first[0] != _BEGIN:
-        return Segment((0, 0), [], whole=False)
+        return Segment(Position(0, 0), [], whole=False)
     _, owner, run, generation = _BEGINNING.unpack(first)
     if owner != search:
         return None
@@ -178,11 +184,11 @@ def read(path: str, search: bytes) -> Segment | None:
         if not _take(record, entries):
             break
         end = record_end
-    return Segment((run, generation), entries, whole=end == len(data))
+    return Segment(Position(run, generation), entries, whole=end == len(data))
 
 
 def _records(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Records and where each ends, as long as their CRCs are right."""
+    """Yield the records and where each ends, as long as their CRCs are right."""
     if not data.startswith(_MAGIC):
         return
     crc, position = 0, len(_MAGIC)
@@ -199,7 +205,7 @@ def _records(data: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def _take(record: bytes, entries: list[Entry]) -> bool:
-    """Add a record to what is known; False for one that does not belong there."""
+    """Add a record to the entries; return False if it does not fit."""
     kind = record[0]
     if kind == _OPEN and len(record) == _OPENING.size:
         entries.append(Entry(record))
@@ -224,20 +230,20 @@ def _take(record: bytes, entries: list[Entry]) -> bool:
     return True
 
 
-def chain(segments: Sequence[Segment], address: Address) -> Segment:
-    """One of several: what is known around ``address`` and later, without a gap.
+def chain(segments: Sequence[Segment], position: Position) -> Segment:
+    """Return several journals as one: the generations around ``position`` and later, without a gap.
 
-    ``segments`` are in the order in which they were written. A later one begins where a checkpoint
-    was written, with what was known of that generation.
+    ``segments`` are in the order in which they were written. Each begins where a checkpoint was
+    written, with the values that were known of that generation.
     """
-    begun = [i for i, segment in enumerate(segments) if segment.start <= address]
+    begun = [i for i, segment in enumerate(segments) if segment.start <= position]
     if not begun:
-        return Segment(address, [], whole=not segments)
+        return Segment(position, [], whole=not segments)
     first = segments[begun[-1]]
-    start = first.start if first.entries else address
+    start = first.start if first.entries else position
     entries: list[Entry] = []
     for segment in segments[begun[-1] :]:
-        entries = [entry for entry in entries if entry.address < segment.start]
+        entries = [entry for entry in entries if entry.position < segment.start]
         for entry in segment.entries:
             if not _follows(entry, entries, start):
                 return Segment(start, entries, whole=False)
@@ -247,12 +253,11 @@ def chain(segments: Sequence[Segment], address: Address) -> Segment:
     return Segment(start, entries, whole=True)
 
 
-def _follows(entry: Entry, entries: list[Entry], start: Address) -> bool:
-    """Whether a generation is the next one: of the same run, or the first of a later one."""
-    expected = start
-    if entries:
-        run, generation = entries[-1].address
-        expected = (run, generation + 1)
-    first_of_later_run = entry.address[0] > expected[0] and entry.address[1] == 0
-    previous_is_told = not entries or entries[-1].complete
-    return previous_is_told and (entry.address == expected or first_of_later_run)
+def _follows(entry: Entry, entries: list[Entry], start: Position) -> bool:
+    """Return whether a generation is the next one: of the same run, or the first of a later run."""
+    if entries and not entries[-1].complete:
+        return False
+    run, generation = entries[-1].position if entries else start
+    expected = (run, generation + 1) if entries else start
+    is_first_of_later_run = entry.position.run > run and entry.position.generation == 0
+    return entry.position == expected or is_first_of_later_run

@@ -1,40 +1,61 @@
-"""One user of a path: a lock that the system takes back when its holder dies."""
+"""A lock on a path, which the operating system releases when its holder dies."""
 
 import contextlib
 import logging
 import os
+import platform
+import sys
 import threading
+
+if sys.platform != "win32":
+    import fcntl
 
 logger = logging.getLogger("fmnes")
 
-# A record lock belongs to a process: not to the workers it forks, which may outlive it, but to all
-# of its threads, so that those have to be told apart here.
+# A record lock belongs to a process. The workers that the process forks do not inherit it, so a
+# worker that outlives the process does not block the path. All threads of the process share the
+# lock, so this table tells them apart.
 _held: dict[str, int] = {}
 _guard = threading.Lock()
 
 
 def in_use(path: str | os.PathLike[str]) -> bool:
-    """Whether somebody else holds the lock of this file; its holder would lose it by asking."""
+    """Return whether another process holds the lock of this file.
+
+    The holder itself must not ask: closing the file would release its lock.
+    """
     try:
         file = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return False
     try:
-        import fcntl
-
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (ImportError, BlockingIOError, PermissionError):  # Windows; or it is held
-        return True
+        return not _try_lock(file)
     finally:
-        os.close(file)  # which gives the lock back
-    return False
+        os.close(file)  # releases the lock
+
+
+def _try_lock(file: int) -> bool:
+    """Lock an open file; return False if another process holds it, or on Windows."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 class Lock:
-    """A lock by means of a file, which is removed with it. Where the system knows none: no lock.
+    """A lock in the form of a file, which is removed when the lock is released.
 
-    The path is that of what is locked, with ``.lock`` at its end; the name is that of the argument
-    by which the user gave it.
+    On Windows, and on file systems without locks, nothing is locked.
+
+    Parameters
+    ----------
+    path : path
+        The path of what is locked, with ``.lock`` appended.
+    name : str
+        The argument by which the user gave the path, for error messages.
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str = "checkpoint") -> None:
@@ -43,26 +64,24 @@ class Lock:
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock, if not held already; RuntimeError where somebody else has it."""
+        """Take the lock unless we hold it already; RuntimeError if somebody else holds it."""
         if self._file is not None:
             return
         with _guard:
             if _held.get(self._path) == os.getpid():
-                raise RuntimeError(self._refusal("this process"))
+                raise self._refusal("this process")
             self._file = self._locked_file()
             _held[self._path] = os.getpid()
-        import socket  # here: it would take long to import
-
         os.ftruncate(self._file, 0)
-        with contextlib.suppress(OSError):  # a full disk; others only read it for their message
-            os.write(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        with contextlib.suppress(OSError):  # a full disk: the text is only for error messages
+            os.write(self._file, f"process {os.getpid()} on {platform.node()}".encode())
 
     def release(self) -> None:
-        """Give the lock back, if held."""
+        """Release the lock if we hold it."""
         if self._file is None:
             return
         with _guard:
-            with contextlib.suppress(OSError):  # the folder may be gone, or read-only by now
+            with contextlib.suppress(OSError):  # the folder may be gone or read-only by now
                 os.unlink(self._path)
             os.close(self._file)
             self._file = None
@@ -80,7 +99,8 @@ class Lock:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 self._lock(file)
-                # Its last holder may have removed it between our opening and our locking it.
+                # The last holder may have removed the file after we opened it and before we
+                # locked it.
                 if os.path.samestat(os.fstat(file), os.stat(self._path)):
                     return file
             except FileNotFoundError:
@@ -91,21 +111,20 @@ class Lock:
             os.close(file)
 
     def _lock(self, file: int) -> None:
-        try:
-            import fcntl
-        except ImportError:  # Windows
+        if sys.platform == "win32":
             return
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            raise RuntimeError(self._refusal(os.pread(file, 100, 0).decode() or "?")) from None
+            if not _try_lock(file):
+                raise self._refusal(os.pread(file, 100, 0).decode() or "?")
         except OSError as error:
             logger.warning(
-                "%s: locks do not work there (%s); use it once at a time", self._path, error
+                "%s: this file system has no locks (%s); run one search at a time on this path",
+                self._path,
+                error,
             )
 
-    def _refusal(self, holder: str) -> str:
+    def _refusal(self, holder: str) -> RuntimeError:
         path = self._path.removesuffix(".lock")
-        return (
+        return RuntimeError(
             f"{self._name}: expected a path that nobody else is using, got {path}, used by {holder}"
         )

@@ -1,9 +1,9 @@
-"""A search on disk: a JSON header and arrays in one npz file, without pickle.
+"""The file of a search: a JSON header and arrays in npz format, without pickle.
 
-Loading such a file runs no code from it: only the classes listed here are rebuilt, and arrays
-with ``allow_pickle=False``, once their sizes and a checksum over all of them are known to be right.
-A file is written whole under another name and then renamed, so a crash while saving leaves the old
-one as it was.
+Loading a file runs no code from it. Only the classes listed here are created, and arrays are read
+with ``allow_pickle=False`` after their sizes and a checksum over all of them have been verified.
+A file is written completely under another name and then renamed, so a crash while saving leaves the
+old file as it was.
 """
 
 import contextlib
@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from fmnes._arrays import to_host
 from fmnes._coordinates import Box
 from fmnes._history import History
-from fmnes._record import Tally
+from fmnes._record import Limits, Record
 from fmnes._result import Result, Run, Status
 from fmnes._start import Setup
-from fmnes._stopping import Budget, Limits, Stopping
+from fmnes._stopping import Budget, Stopping
 from fmnes._version import __version__
 from fmnes.algorithms import METHODS
 from fmnes.algorithms._shared import Shape
@@ -41,12 +41,20 @@ from fmnes.engines import Generation
 logger = logging.getLogger("fmnes")
 
 FORMAT = 3
-_MOST_CANDIDATES = 2**24  # of a generation; what a method computes for each takes memory
+_MOST_CANDIDATES = 2**24  # of a generation that is loaded: each takes memory
 _HEADER, _CHECKSUM = "header", "checksum"
 _VERSIONS = {"fmnes": __version__, "numpy": np.__version__}
+# The names are those in the file; a class may be renamed, its name in the file may not.
 _RECORDS: dict[str, type[Any]] = {
-    cls.__name__: cls
-    for cls in (Box, Budget, Generation, Limits, Result, Run, Setup, Shape, Stopping)
+    "Box": Box,
+    "Budget": Budget,
+    "Generation": Generation,
+    "Limits": Limits,
+    "Result": Result,
+    "Run": Run,
+    "Setup": Setup,
+    "Shape": Shape,
+    "Stopping": Stopping,
 }
 for _name, _module in METHODS.items():
     _RECORDS[_module.Settings.__name__] = _module.Settings
@@ -56,7 +64,7 @@ _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 
 
 class DamagedError(ValueError):
-    """A file that is not, or no longer, what was written."""
+    """The file is damaged, or it was not written by fmnes."""
 
 
 # === The file ===
@@ -65,9 +73,10 @@ class DamagedError(ValueError):
 def write(
     path: str | os.PathLike[str], content: dict[str, Any], previous: str | None = None
 ) -> None:
-    """Write a dict of records, lists, dicts, numbers and arrays to ``path``, all or nothing.
+    """Write a dict of records, lists, dicts, numbers and arrays to ``path``.
 
-    What was there before is kept under the name ``previous``.
+    If writing fails, the old file stays as it was. If it succeeds, the old file is kept at
+    ``previous``, if given.
     """
     arrays: dict[str, Any] = {}
     header = {"format": FORMAT, **_VERSIONS, "content": _encode(content, arrays)}
@@ -76,7 +85,7 @@ def write(
     temporary = f"{os.fspath(path)}.{os.getpid()}-{threading.get_ident()}.tmp"
     try:
         with open(temporary, "wb") as file:
-            np.savez(file, **arrays)  # numbers only, see _encode: nothing to pickle
+            np.savez(file, **arrays)  # only numbers, see _encode: nothing is pickled
             file.flush()
             os.fsync(file.fileno())
         if previous is not None:
@@ -90,32 +99,32 @@ def write(
 
 
 def _keep(path: str | os.PathLike[str], previous: str) -> None:
-    """The file at ``path`` under another name too, so that one of the two is there at any time."""
+    """Give the file at ``path`` a second name, so that a file is there at any time."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(previous)
     try:
         os.link(path, previous)
-    except FileNotFoundError:  # somebody removed it
+    except FileNotFoundError:  # somebody removed the file
         return
     except OSError:  # a file system without hard links
         shutil.copyfile(path, previous)
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Have the disk keep the names in the folder of ``path``."""
+    """Force the file names in the folder of ``path`` to the disk."""
     if os.name != "posix":
         return
     folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
     try:
         os.fsync(folder)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # file systems that cannot do it for folders say this
+        if error.errno != errno.EINVAL:  # this file system cannot sync folders
             raise
     finally:
         os.close(folder)
 
 
-# What zip files, arrays and JSON raise where a bit is wrong.
+# The errors that zip files, arrays and JSON raise if a bit is wrong.
 _DAMAGE = (
     zipfile.BadZipFile,
     AttributeError,
@@ -135,12 +144,13 @@ _DAMAGE = (
 def read(
     path: str | os.PathLike[str], names: Collection[str], argument: str = "path"
 ) -> dict[str, Any]:
-    """The dict with these names that `write` wrote; DamagedError, or ValueError for another file.
+    """Return the dict that `write` wrote, with the keys ``names``.
 
-    ``argument`` is what the user calls the path.
+    Raises DamagedError for a damaged file and ValueError for any other content. ``argument`` is the
+    argument by which the user gave the path.
     """
     expected = f"{argument}: expected a file saved by fmnes, got {os.fspath(path)}"
-    with open(path, "rb") as file:  # what cannot be opened is an OSError, as everywhere
+    with open(path, "rb") as file:  # a file that cannot be opened is an OSError
         try:
             arrays = _arrays(file)
             header = json.loads(arrays[_HEADER].tobytes())
@@ -161,14 +171,14 @@ def read(
     written = {name: header.get(name) for name in _VERSIONS}
     if written != _VERSIONS:
         logger.warning(
-            "%s was written with %s, this is %s: it goes on, but may not give the same bits",
+            "%s was written with %s, and this is %s: results may differ in the last digits",
             *(path, written, _VERSIONS),
         )
     return decoded
 
 
 def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
-    """All arrays of an npz file, now (np.load reads lazily, and allocates what a file claims)."""
+    """Return all arrays of an npz file; np.load would allocate whatever size a file claims."""
     size = os.fstat(file.fileno()).st_size
     arrays = {}
     with zipfile.ZipFile(file) as archive:
@@ -187,18 +197,18 @@ def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
 
 
 def _check_size(stream: IO[bytes], size: int) -> None:
-    """Compare what the header of an array claims with the bytes that there are."""
+    """Raise an error if the header of an array claims another size than the array has."""
     version = np.lib.format.read_magic(stream)
     if version != (1, 0):
         raise ValueError(f"an array has the format {version}, not (1, 0)")
     shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
     claimed = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or stream.tell() + claimed != size:
-        raise ValueError(f"an array claims {claimed} bytes, and {size - stream.tell()} are there")
+        raise ValueError(f"an array claims {claimed} bytes, and has {size - stream.tell()}")
 
 
 def _checksum(arrays: dict[str, NDArray[Any]]) -> NDArray[np.uint8]:
-    """SHA-256 over names, types, shapes and bytes of arrays."""
+    """Return the SHA-256 of names, types, shapes and bytes of arrays."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -211,20 +221,20 @@ def _is_whole(arrays: dict[str, NDArray[Any]]) -> bool:
     return np.array_equal(arrays.pop(_CHECKSUM), _checksum(arrays))
 
 
-# === Its content ===
+# === The content ===
 
 
 def _encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    """JSON for ``value``; arrays are put aside and referred to by name."""
+    """Return JSON for ``value``; arrays are added to ``arrays`` and referred to by name."""
     if value is None or isinstance(value, bool | int | float | str):
         return str(value) if isinstance(value, Status) else value
     if isinstance(value, History):
         return {"history": _encode(value.to_array(), arrays)}
-    if isinstance(value, Tally):
+    if isinstance(value, Record):
         return {"tally": _encode(value.__getstate__(), arrays)}
     if type(value) in _NAMES:
-        names = _fields(type(value))
-        content = {name: _encode(getattr(value, name), arrays) for name in names}
+        fields = vars(value) if dataclasses.is_dataclass(value) else value._asdict()
+        content = {name: _encode(item, arrays) for name, item in fields.items()}
         return {"record": _NAMES[type(value)], "fields": content}
     if isinstance(value, dict):
         return {"dict": {name: _encode(item, arrays) for name, item in value.items()}}
@@ -242,7 +252,7 @@ def _encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
 
 
 def _decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    """The inverse of `_encode`."""
+    """Return the value that `_encode` was given."""
     if isinstance(value, list):
         return [_decode(item, arrays) for item in value]
     if not isinstance(value, dict):
@@ -256,9 +266,9 @@ def _decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if "history" in value:
         return History(_decode(value["history"], arrays))
     if "tally" in value:
-        tally = Tally.__new__(Tally)
-        tally.__setstate__(_decode(value["tally"], arrays))
-        return tally
+        record = Record.__new__(Record)
+        record.__setstate__(_decode(value["tally"], arrays))
+        return record
     cls = _RECORDS[value["record"]]
     content = {name: _decode(item, arrays) for name, item in value["fields"].items()}
     if cls in (Result, Run):
@@ -266,14 +276,8 @@ def _decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     return cls(**content)
 
 
-def _fields(cls: type[Any]) -> tuple[str, ...]:
-    if dataclasses.is_dataclass(cls):
-        return tuple(field.name for field in dataclasses.fields(cls))
-    return tuple(cls._fields)
-
-
 def _in_library(library: str, array: NDArray[Any]) -> Any:
-    """The array in the library it came from, on the CPU."""
+    """Return the array in the library that it came from, on the CPU."""
     if library not in _LIBRARIES:
         raise ValueError(f"its arrays are of {library!r}, not of {', '.join(_LIBRARIES)}")
     if library == "numpy":
@@ -288,7 +292,7 @@ def _in_library(library: str, array: NDArray[Any]) -> Any:
 
 
 def check_search(saved: dict[str, Any]) -> None:
-    """Refuse, by name, arrays of a search that do not fit together: a file may hold anything."""
+    """Raise an error if the arrays of a search do not fit together: a file may hold anything."""
     setup, method = saved["setup"], METHODS[saved["setup"].method]
     mean, popsize = setup.mean, saved["popsize"]
     if type(popsize) is not int or not 2 <= popsize <= _MOST_CANDIDATES:
@@ -308,5 +312,6 @@ def check_search(saved: dict[str, Any]) -> None:
 
 
 def _layout(value: Any) -> str:
-    """Shape and dtype in words; NumPy's own numbers are saved as Python's."""
-    return f"shape {tuple(np.shape(value))}, dtype {getattr(value, 'dtype', np.dtype(float))}"
+    """Return shape and dtype of an array or a number, as text."""
+    array = value if is_array_api_obj(value) else np.asarray(value)
+    return f"shape {tuple(array.shape)}, dtype {array.dtype}"
