@@ -6,10 +6,10 @@ A real kill cannot be aimed so well: `test_kills.py` has those, at random instan
 import os
 
 import pytest
-from checkpoints.common import Counted, digest, search, stairs
+from checkpoints.common import Clock, Counted, digest, search, stairs
 
 import fmnes
-from fmnes.storage import checkpoint, lock
+from fmnes.storage import lock
 
 OPERATIONS = ("open", "write", "fsync", "replace", "link", "unlink", "ftruncate")
 
@@ -43,37 +43,28 @@ class Disk:
         return watched
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    """A checkpoint after every other generation."""
-    monkeypatch.setattr(checkpoint, "_SHARE_OF_SAVING", 0)
-    due = checkpoint.CheckpointFiles.due
-    count = [0]
-
-    def every_other(store):
-        count[0] += 1
-        return due(store) and count[0] % 2 == 0
-
-    monkeypatch.setattr(checkpoint.CheckpointFiles, "due", every_other)
-
-
 def run(fun, path, die_at=None, *, after=False, vectorized=False):
     """A search of two runs; its Result and how many operations it took, None if it died."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        disk = Disk(monkeypatch, die_at, after)
+        disk, clock = Disk(monkeypatch, die_at, after), Clock(monkeypatch)
+
+        def callback(intermediate_result):  # a checkpoint after every other generation
+            clock.now += intermediate_result.nit % 2
+
         try:
             result = search(
                 fun,
-                fmnes.Checkpoint(path, every=0, fsync="generation"),
+                fmnes.Checkpoint(path, every=1, fsync="generation"),
                 x0=[3.0] * 2,
                 restarts=1,
                 stopping=fmnes.Stopping(tolx=0.3),
                 maxiter=3,
                 popsize=4,
                 vectorized=vectorized,
+                callback=callback,
             )
         except Crash:
-            lock._held.clear()  # the system would have seen to it
+            lock._held.clear()  # as the end of a real process would do
             return None, disk.count
         return result, disk.count
 

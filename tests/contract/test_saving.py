@@ -4,6 +4,7 @@ import copy
 import io
 import json
 import pickle
+import re
 import tracemalloc
 import zipfile
 
@@ -146,10 +147,8 @@ def saved(tmp_path_factory):
 
 
 def refused(path):
-    with pytest.raises(ValueError, match="expected a file saved by fmnes") as caught:
+    with pytest.raises(ValueError, match=f"^path: .*{re.escape(str(path))}") as caught:
         fmnes.Optimizer.load(path)
-    assert str(caught.value).startswith("path: ")
-    assert str(path) in str(caught.value)
     return str(caught.value)
 
 
@@ -228,22 +227,31 @@ def test_no_memory_is_taken_for_what_a_file_only_claims(count, saved, tmp_path):
         archive.writestr("header.npy", body.getvalue() + bytes(80))
     tracemalloc.start()
     try:
-        assert f"claims {8 * count} bytes, and 80 are there" in refused(path)
+        message = refused(path)
+        assert str(8 * count) in message
+        assert "80" in message
         assert tracemalloc.get_traced_memory()[1] < 10**7
     finally:
         tracemalloc.stop()
+
+
+def with_header(path, saved, **changes):
+    """Write the bytes of a file with some fields of its header changed, and the right checksum."""
+    with np.load(io.BytesIO(saved)) as file:
+        arrays = {name: file[name] for name in file.files if name != "checksum"}
+    header = {**json.loads(arrays["header"].tobytes()), **changes}
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(path, **arrays, checksum=npz._checksum(arrays))
 
 
 @pytest.mark.parametrize("popsize", [10**12, -4, 0, "x", None, 8.0])
 def test_no_population_is_taken_that_a_file_only_claims(popsize, saved, tmp_path):
     path = tmp_path / "claims.npz"
     with np.load(io.BytesIO(saved)) as file:
-        arrays = {name: file[name] for name in file.files if name != "checksum"}
-    header = json.loads(arrays["header"].tobytes())
-    header["content"]["dict"]["popsize"] = popsize
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    np.savez(path, **arrays, checksum=npz._checksum(arrays))
-    with pytest.raises(ValueError, match="popsize: expected 2 to 16777216, got "):
+        content = json.loads(file["header"].tobytes())["content"]
+    content["dict"]["popsize"] = popsize
+    with_header(path, saved, content=content)
+    with pytest.raises(ValueError, match=f"popsize: .* 16777216, got {popsize!r}"):
         fmnes.Optimizer.load(path)
 
 
@@ -251,7 +259,7 @@ def test_compressed_arrays_are_refused(tmp_path):
     """A few bytes of them may stand for more than there is memory."""
     path = tmp_path / "bomb.npz"
     np.savez_compressed(path, header=np.zeros(10**6, np.uint8))
-    assert "claim more than" in refused(path)
+    assert str(path.stat().st_size) in refused(path)
     np.savez_compressed(path, header=np.frombuffer(b"{}", np.uint8))
     assert "compressed" in refused(path)
 
@@ -280,24 +288,24 @@ def test_arrays_that_do_not_fit_are_named(field, wrong, tmp_path):
         fmnes.Optimizer.load(path)
 
 
-def test_a_file_of_another_version_goes_on_with_a_note(tmp_path, monkeypatch, caplog):
+def test_a_file_of_another_version_loads_with_a_warning(tmp_path, caplog):
     path = tmp_path / "search.npz"
     opt = drive(start("cr-fm-nes"), 3)
     opt.save(path)
     assert_same_bits(fmnes.Optimizer.load(path), opt)
     assert caplog.records == []
-    monkeypatch.setitem(npz._VERSIONS, "numpy", "1.0")
+    with_header(path, path.read_bytes(), numpy="1.0")
     assert_same_bits(fmnes.Optimizer.load(path), opt)
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert "may not give the same bits" in record.getMessage()
+    assert "'numpy': '1.0'" in record.getMessage()
 
 
 def test_a_later_format_is_refused_by_its_number(tmp_path):
     path = tmp_path / "later.npz"
     header = b'{"format": 4, "content": {"dict": {}}}'
     np.savez(path, header=np.frombuffer(header, np.uint8))
-    assert "its format is 4, not 3" in refused(path)
+    assert "format is 4" in refused(path)
 
 
 class Trap:
@@ -320,16 +328,16 @@ def test_no_code_of_a_file_runs(tmp_path):
 def test_a_file_of_minimize_is_told_apart(tmp_path):
     path = tmp_path / "run.npz"
     fmnes.minimize(sphere, [3.0] * 3, 2.0, maxiter=3, rng=1, checkpoint=path)
-    assert "it holds current, elapsed, finished" in refused(path)
+    assert "current, elapsed, finished" in refused(path)
     start("cr-fm-nes", 3).save(path)
-    with pytest.raises(ValueError, match=r"^checkpoint: expected a file saved by fmnes"):
+    with pytest.raises(ValueError, match=r"^checkpoint: "):
         fmnes.minimize(sphere, [3.0] * 3, 2.0, maxiter=3, rng=1, checkpoint=path)
 
 
 def test_objects_are_not_saved(tmp_path):
     """An object array would need a pickle."""
     opt = start(fmnes.SNES(D=np.array([1.0] * 5, dtype=object)))
-    with pytest.raises(TypeError, match="cannot save an array of dtype object"):
+    with pytest.raises(TypeError, match="dtype object"):
         opt.save(tmp_path / "search.npz")
     assert list(tmp_path.iterdir()) == []
 

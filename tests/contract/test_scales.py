@@ -231,5 +231,5 @@ def test_a_warm_start_within_bounds(method):
 
 def test_a_warm_start_of_other_variables_is_refused():
     result = drive(start("cr-fm-nes", bounds=[(-9, 9)] * 4 + [(3.0, 3.0)]), 5).result
-    with pytest.raises(ValueError, match=r"^x0: expected a Result with 5 free variables, got 4"):
+    with pytest.raises(ValueError, match=r"^x0: .* 5 .* got 4"):
         fmnes.Optimizer(result)

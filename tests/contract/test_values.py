@@ -1,4 +1,4 @@
-"""Bad values and bad inputs, through `minimize`; every message names the argument."""
+"""Bad values of the objective, and forms of x0, through `minimize`."""
 
 import numpy as np
 import pytest
@@ -273,89 +273,6 @@ def test_no_absolute_tolerance_ends_a_search(factor):
     plain, scaled = (run(lambda x, c=c: c * sphere(x), maxiter=80) for c in (1.0, factor))
     assert plain.status == scaled.status == "maxiter"
     np.testing.assert_array_equal(plain.mean, scaled.mean)
-
-
-# --- Arguments: refused before the first evaluation -----------------------------------------------
-
-
-class Never:
-    """An objective that must not be called."""
-
-    def __call__(self, x):
-        raise AssertionError("evaluated before the arguments were checked")
-
-
-REFUSED = {
-    "d = 0": ({"x0": []}, ValueError, r"^x0: expected .* d >= 1, got shape \(0,\)"),
-    "x0 of shape (d, 1)": ({"x0": X0[:, None]}, ValueError, r"^x0: .* got shape \(6, 1\)"),
-    "x0 of shape (1, d)": ({"x0": X0[None, :]}, ValueError, r"^x0: .* got shape \(1, 6\)"),
-    "x0 a number": ({"x0": 3.0}, ValueError, r"^x0: .* got shape \(\)"),
-    "x0 NaN": ({"x0": [3.0, np.nan]}, ValueError, r"^x0: .* got x0\[1\] = nan"),
-    "x0 inf": ({"x0": [np.inf, 3.0]}, ValueError, r"^x0: .* got x0\[0\] = inf"),
-    "x0 complex": ({"x0": X0 * 1j}, TypeError, r"^x0: expected real numbers .* complex128"),
-    "x0 complex list": ({"x0": [1j, 2.0]}, TypeError, r"^x0: expected a vector of real numbers"),
-    "x0 text": ({"x0": ["a", "b"]}, TypeError, r"^x0: expected a vector of real numbers, got list"),
-    "x0 ragged": ({"x0": [[1.0], [1.0, 2.0]]}, TypeError, r"^x0: expected a vector of real"),
-    "x0 None": ({"x0": None}, (TypeError, ValueError), r"^x0: expected"),
-    "x0 float16": ({"x0": X0.astype(np.float16)}, TypeError, r"^x0: .* got dtype float16"),
-    "sigma0 = 0": ({"sigma0": 0}, ValueError, r"^sigma0: expected .* > 0, got sigma0 = 0.0"),
-    "sigma0 < 0": ({"sigma0": -1.0}, ValueError, r"^sigma0: .* got sigma0 = -1.0"),
-    "sigma0 NaN": ({"sigma0": np.nan}, ValueError, r"^sigma0: .* got sigma0 = nan"),
-    "sigma0 inf": ({"sigma0": np.inf}, ValueError, r"^sigma0: .* got sigma0 = inf"),
-    "sigma0 None": ({"sigma0": None}, TypeError, r"^sigma0: expected a number or a vector, got no"),
-    "sigma0 text": ({"sigma0": "x"}, TypeError, r"^sigma0: .* got 'x'"),
-    "sigma0 complex": ({"sigma0": 1j}, TypeError, r"^sigma0: .* got 1j"),
-    "sigma0 too long": ({"sigma0": [1.0] * 7}, ValueError, r"^sigma0: .* got shape \(7,\)"),
-    "sigma0[2] = 0": ({"sigma0": [1, 1, 0, 1, 1, 1]}, ValueError, r"^sigma0: .* sigma0\[2\] = 0"),
-    "popsize odd": ({"popsize": 9}, ValueError, r"^popsize: expected an even number .* got 9"),
-    "popsize 1": ({"popsize": 1}, ValueError, r"^popsize: expected at least 2, got 1"),
-    "popsize 0": ({"popsize": 0}, ValueError, r"^popsize: expected at least 2, got 0"),
-    "popsize < 0": ({"popsize": -4}, ValueError, r"^popsize: expected at least 2, got -4"),
-    "popsize 4.5": ({"popsize": 4.5}, TypeError, r"^popsize: expected a whole number, got 4.5"),
-    "popsize text": ({"popsize": "8"}, TypeError, r"^popsize: expected a whole number, got '8'"),
-    "method": ({"method": "cmaes"}, ValueError, r"^method: expected one of cr-fm-nes, .*'cmaes'"),
-    "method a class": ({"method": fmnes.CRFMNES}, TypeError, r"^method: .* add parentheses"),
-    "method None": ({"method": None}, TypeError, r"^method: expected a name .* got None"),
-    "ftarget NaN": ({"ftarget": np.nan}, ValueError, r"^ftarget: expected a number, got nan"),
-    "ftarget text": ({"ftarget": "0"}, TypeError, r"^ftarget: expected a number, got '0'"),
-    "maxfevals 1": ({"maxfevals": 1}, ValueError, r"^maxfevals: expected at least 10, got 1"),
-    "maxfevals text": ({"maxfevals": "9"}, TypeError, r"^maxfevals: expected a whole number"),
-    "maxiter 0": ({"maxiter": 0}, ValueError, r"^maxiter: expected at least 1, got 0"),
-    "timeout 0": ({"timeout": 0}, ValueError, r"^timeout: expected a number > 0, got 0"),
-    "bounds short": ({"bounds": [(0, 9)] * 5}, ValueError, r"^bounds: expected 6 pairs"),
-    "bounds crossed": ({"bounds": [(9, 0)] * 6}, ValueError, r"^bounds\[0\]: expected low <= high"),
-    "bounds NaN": ({"bounds": [(np.nan, 9)] * 6}, ValueError, r"^bounds: expected .* got NaN"),
-    "bounds a number": ({"bounds": 3}, TypeError, r"^bounds: expected 6 pairs .* got int"),
-    "x0 outside": ({"bounds": [(0, 1)] * 6}, ValueError, r"^x0: .* x0\[0\] = 3 outside \[0, 1\]"),
-    "restarts < 0": ({"restarts": -1}, ValueError, r"^restarts: expected at least 0, got -1"),
-    "restarts text": ({"restarts": "2"}, TypeError, r"^restarts: expected a whole number"),
-    "rng text": ({"rng": "seed"}, (TypeError, ValueError), r"^rng: expected None, an int"),
-    "callback": ({"callback": 3}, TypeError, r"^callback: expected a function, got 3"),
-    "args": ({"args": [1]}, TypeError, r"^args: expected a tuple such as \(a,\), got \[1\]"),
-    "resume": ({"resume": "yes"}, ValueError, r"^resume: expected one of 'auto', 'must', 'never'"),
-    "stopping": ({"stopping": {}}, TypeError, r"^stopping: expected fmnes.Stopping"),
-    "workers 0": ({"workers": 0}, ValueError, r"^(pool|workers): expected at least 1"),
-    "workers text": ({"workers": "2"}, TypeError, r"^(pool|workers): expected None, a number"),
-    "workers and vectorized": (
-        {"workers": 2, "vectorized": True},
-        ValueError,
-        r"^workers: expected None with vectorized=True",
-    ),
-    "fun": ({"fun": 3}, TypeError, r"^fun: expected a function, got 3"),
-}
-
-
-@pytest.mark.parametrize(("wrong", "error", "message"), REFUSED.values(), ids=REFUSED)
-def test_refused_before_any_evaluation(wrong, error, message):
-    options = {"fun": Never(), "x0": X0, "sigma0": 2.0, "rng": 1, **wrong}
-    with pytest.raises(error, match=message):
-        fmnes.minimize(**options)
-
-
-def test_an_option_that_does_not_exist():
-    for name in ("popsizes", "tolx", "options"):
-        with pytest.raises(TypeError, match=name):
-            fmnes.minimize(Never(), X0, 2.0, **{name: 1})
 
 
 # --- Forms of x0 ----------------------------------------------------------------------------------

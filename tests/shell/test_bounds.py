@@ -136,28 +136,6 @@ def test_forms_of_bounds_agree():
     np.testing.assert_array_equal(read_bounds(fmnes.Bounds(ub=3.0), 2)[1], [3.0, 3.0])
 
 
-@pytest.mark.parametrize(
-    ("bounds", "error", "message"),
-    [
-        ([(0, 1)] * 2, ValueError, r"bounds: expected 3 pairs .* got shape \(2, "),
-        ([(0, 1, 2)] * 3, ValueError, "bounds: expected 3 pairs"),
-        ([(1, 0)] * 3, ValueError, r"bounds\[0\]: expected low <= high, got \(1.0, 0.0\)"),
-        ([(0, np.nan)] * 3, ValueError, "bounds: expected numbers .* got NaN"),
-        (5, TypeError, "bounds: expected 3 pairs .* got int"),
-        ("abc", TypeError, "bounds: expected 3 pairs .* got str"),
-        (fmnes.Bounds([0, 0], 1), ValueError, r"bounds.lb: expected a number or shape \(3,\)"),
-        ([(0.5, 0.5)] * 3, ValueError, "bounds: expected at least one variable"),
-        ([(0, 0.2), (0, 1), (0, 1)], ValueError, r"x0: expected a point inside .* x0\[0\] = 0.5"),
-    ],
-)
-def test_bad_bounds_are_refused_before_any_evaluation(bounds, error, message):
-    def fun(x):
-        raise AssertionError("evaluated")
-
-    with pytest.raises(error, match=message):
-        fmnes.minimize(fun, [0.5] * 3, 1.0, bounds=bounds)
-
-
 @given(
     low=st.floats(-100, 99),
     width=st.floats(1e-3, 100),

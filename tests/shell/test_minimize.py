@@ -85,8 +85,6 @@ def test_callback_sees_every_generation_and_may_stop():
     assert result.nit == 5
     assert not result.success
     assert seen[-1][1] == result.fun
-    with pytest.raises(TypeError, match="callback: expected a function, got 3"):
-        fmnes.minimize(sphere, [3.0], 1.0, callback=3)
 
 
 def test_an_error_of_the_callback_propagates():
@@ -208,13 +206,13 @@ def test_history_exports(tmp_path):
     with open(tmp_path / "history.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["best"]) for row in rows] == array["best"].tolist()
-    with pytest.raises(KeyError, match="column: expected one of generation"):
+    with pytest.raises(KeyError, match=r"column: .*generation.*sigm"):
         result.history["sigm"]
 
 
 def test_a_printed_result_reads_well():
     result = fmnes.minimize(sphere, [3.0] * 5, 1.0, ftarget=1e-3, rng=1)
     text = str(result)
-    assert "The best value reached the target ftarget." in text
-    assert "(5 variables)" in text
+    assert result.message in text
+    assert "5 variables" in text
     assert f"nfev: {result.nfev}" in text

@@ -49,7 +49,7 @@ def test_maxfevals_is_never_exceeded():
     assert result.status == "maxfevals"
     assert sum(calls) == result.nfev <= 100
     assert result.nfev > 100 - 8
-    with pytest.raises(ValueError, match="maxfevals: expected at least 8, got 7"):
+    with pytest.raises(ValueError, match=r"maxfevals: .* 8, got 7"):
         run(sphere, maxfevals=7)
 
 
@@ -138,10 +138,6 @@ def test_tolerances_can_be_set():
     assert loose.status == "tolx"
     assert 1e-4 < loose.history["deviation_max"][-1] / 2.0 <= 1e-3
     assert run(lambda x: 1 + sphere(x), stopping=Stopping(tolfun=1e-3)).nfev < 1000
-    with pytest.raises(ValueError, match="tolx: expected a number >= 0, got -1"):
-        Stopping(tolx=-1)
-    with pytest.raises(TypeError, match=r"stopping: expected fmnes\.Stopping"):
-        run(sphere, stopping={"tolx": 1e-3})
 
 
 def test_what_floats_cannot_resolve_at_the_mean_is_converged():

@@ -1,0 +1,227 @@
+"""Wrong arguments: refused before the first evaluation, with a message of one form.
+
+The form is "NAME: expected ..., got ...": the argument, what was expected and what came.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+import fmnes
+
+DIM = 6
+X0 = np.full(DIM, 3.0)
+BAD = (TypeError, ValueError)  # where either says enough
+
+
+def assert_refused(named, error, came, call, **arguments):
+    """The error names the argument and what came."""
+    with pytest.raises(error) as caught:
+        call(**arguments)
+    name, expected, rest = str(caught.value).partition(": expected ")
+    assert expected, caught.value
+    assert name.partition("[")[0].partition(".")[0] == named
+    assert came in rest.partition(", got ")[2]
+
+
+def never(x):
+    raise AssertionError("evaluated before the arguments were checked")
+
+
+# === minimize ===
+
+# The argument that is named, the arguments, the error, and what the message says came.
+MINIMIZE = [
+    ("fun", {"fun": 3}, TypeError, "3"),
+    ("x0", {"x0": []}, ValueError, "shape (0,)"),
+    ("x0", {"x0": X0[:, None]}, ValueError, "shape (6, 1)"),
+    ("x0", {"x0": X0[None, :]}, ValueError, "shape (1, 6)"),
+    ("x0", {"x0": 3.0}, ValueError, "shape ()"),
+    ("x0", {"x0": [3.0, np.nan]}, ValueError, "x0[1] = nan"),
+    ("x0", {"x0": [np.inf, 3.0]}, ValueError, "x0[0] = inf"),
+    ("x0", {"x0": X0 * 1j}, TypeError, "complex128"),
+    ("x0", {"x0": [1j, 2.0]}, TypeError, "[1j, 2.0]"),
+    ("x0", {"x0": ["a", "b"]}, TypeError, "['a', 'b']"),
+    ("x0", {"x0": ["1", "2"]}, TypeError, "['1', '2']"),  # text that NumPy would convert
+    ("x0", {"x0": [[1.0], [1.0, 2.0]]}, TypeError, "[[1.0], [1.0, 2.0]]"),
+    ("x0", {"x0": {}}, TypeError, "{}"),
+    ("x0", {"x0": None}, BAD, ""),
+    ("x0", {"x0": X0.astype(np.float16)}, TypeError, "float16"),
+    ("sigma0", {"sigma0": 0}, ValueError, "sigma0 = 0.0"),
+    ("sigma0", {"sigma0": -1.0}, ValueError, "sigma0 = -1.0"),
+    ("sigma0", {"sigma0": np.nan}, ValueError, "sigma0 = nan"),
+    ("sigma0", {"sigma0": np.inf}, ValueError, "sigma0 = inf"),
+    ("sigma0", {"sigma0": None}, TypeError, "None"),
+    ("sigma0", {"sigma0": "0.5"}, TypeError, "'0.5'"),
+    ("sigma0", {"sigma0": 1j}, TypeError, "1j"),
+    ("sigma0", {"sigma0": np.ones(6) * 1j}, TypeError, "complex128"),
+    ("sigma0", {"sigma0": [1.0] * 7}, ValueError, "shape (7,)"),
+    ("sigma0", {"sigma0": [1, 1, 0, 1, 1, 1]}, ValueError, "sigma0[2] = 0"),
+    ("args", {"args": [1]}, TypeError, "[1]"),
+    ("method", {"method": "cmaes"}, ValueError, "'cmaes'"),
+    ("method", {"method": fmnes.CRFMNES}, TypeError, "CRFMNES"),
+    ("method", {"method": None}, TypeError, "None"),
+    ("bounds", {"bounds": [(0, 9)] * 5}, ValueError, "shape (5, [2])"),
+    ("bounds", {"bounds": [(0, 9, 9)] * 6}, ValueError, "shape (6, [3])"),
+    ("bounds", {"bounds": [(9, 0)] * 6}, ValueError, "(9.0, 0.0)"),
+    ("bounds", {"bounds": [(np.nan, 9)] * 6}, ValueError, "NaN"),
+    ("bounds", {"bounds": [("0", "9")] * 6}, TypeError, "dtype <U"),
+    ("bounds", {"bounds": 3}, TypeError, "int"),
+    ("bounds", {"bounds": "abc"}, TypeError, "str"),
+    ("bounds", {"bounds": fmnes.Bounds([0, 0], 9)}, ValueError, "shape (2,)"),
+    ("bounds", {"bounds": fmnes.Bounds("low", 9)}, TypeError, "'low'"),
+    ("bounds", {"bounds": [(3, 3)] * 6}, ValueError, "none"),
+    ("x0", {"bounds": [(0, 1)] * 6}, ValueError, "x0[0] = 3 outside [0, 1]"),
+    ("popsize", {"popsize": 9}, ValueError, "9"),
+    ("popsize", {"popsize": 1}, ValueError, "1"),
+    ("popsize", {"popsize": -4}, ValueError, "-4"),
+    ("popsize", {"popsize": 4.5}, TypeError, "4.5"),
+    ("popsize", {"popsize": "8"}, TypeError, "'8'"),
+    ("popsize", {"popsize": True}, TypeError, "True"),
+    ("ftarget", {"ftarget": np.nan}, ValueError, "nan"),
+    ("ftarget", {"ftarget": "0"}, TypeError, "'0'"),
+    ("ftarget", {"ftarget": False}, TypeError, "False"),
+    ("ftarget", {"ftarget": np.complex128(1)}, TypeError, "1+0j"),
+    ("maxfevals", {"maxfevals": 1}, ValueError, "1"),
+    ("maxfevals", {"maxfevals": "9"}, TypeError, "'9'"),
+    ("maxfevals", {"maxfevals": np.inf}, TypeError, "inf"),
+    ("maxiter", {"maxiter": 0}, ValueError, "0"),
+    ("maxiter", {"maxiter": "3"}, TypeError, "'3'"),
+    ("maxiter", {"maxiter": True}, TypeError, "True"),
+    ("timeout", {"timeout": 0}, ValueError, "0"),
+    ("timeout", {"timeout": np.nan}, ValueError, "nan"),
+    ("timeout", {"timeout": True}, TypeError, "True"),
+    ("timeout", {"timeout": "60"}, TypeError, "'60'"),
+    ("stopping", {"stopping": {}}, TypeError, "{}"),
+    ("vectorized", {"vectorized": "no"}, TypeError, "'no'"),
+    ("vectorized", {"vectorized": 1}, TypeError, "1"),
+    ("workers", {"workers": 0}, ValueError, "0"),
+    ("workers", {"workers": "2"}, TypeError, "'2'"),
+    ("workers", {"workers": 2, "vectorized": True}, ValueError, "2"),
+    ("restarts", {"restarts": -1}, ValueError, "-1"),
+    ("restarts", {"restarts": "2"}, TypeError, "'2'"),
+    ("restarts", {"restarts": True}, TypeError, "True"),
+    ("restarts", {"restarts": fmnes.IPOP}, TypeError, "IPOP"),
+    ("rng", {"rng": "seed"}, BAD, "'seed'"),
+    ("rng", {"rng": 1.5}, BAD, "1.5"),
+    ("rng", {"rng": -1}, BAD, "-1"),
+    ("callback", {"callback": 3}, TypeError, "3"),
+    ("progress", {"progress": "yes"}, TypeError, "'yes'"),
+    ("checkpoint", {"checkpoint": 3}, TypeError, "3"),
+    ("checkpoint", {"checkpoint": ""}, TypeError, "''"),
+    ("checkpoint", {"resume": "must"}, ValueError, "None"),
+    ("resume", {"resume": "yes"}, ValueError, "'yes'"),
+    ("resume", {"resume": True}, ValueError, "True"),
+]
+
+
+def label(value):
+    return repr(value)[:50] if isinstance(value, dict) else ""
+
+
+@pytest.mark.parametrize(("named", "wrong", "error", "came"), MINIMIZE, ids=label)
+def test_minimize_refuses_before_any_evaluation(named, wrong, error, came):
+    arguments = {"fun": never, "x0": X0, "sigma0": 2.0, "rng": 1, **wrong}
+    assert_refused(named, error, came, fmnes.minimize, **arguments)
+
+
+def test_an_option_that_does_not_exist():
+    for name in ("popsizes", "tolx", "options"):
+        with pytest.raises(TypeError, match=name):
+            fmnes.minimize(never, X0, 2.0, **{name: 1})
+
+
+@pytest.mark.parametrize("path", [3, None, b"file", ""], ids=repr)
+def test_a_path_that_is_none(path):
+    opt = fmnes.Optimizer(X0, 2.0)
+    assert_refused("path", TypeError, repr(path), opt.save, path=path)
+    assert_refused("path", TypeError, repr(path), fmnes.Optimizer.load, path=path)
+
+
+# === Settings ===
+
+
+def started(settings):
+    """A class of settings whose arrays are checked where a search starts."""
+    return lambda **arguments: fmnes.Optimizer([3.0] * 5, 2.0, method=settings(**arguments))
+
+
+def checkpoint(**arguments):
+    return fmnes.Checkpoint(**{"path": "run.npz", **arguments})
+
+
+SETTINGS = [
+    (fmnes.CRFMNES, {"variant": "fast"}, "'fast'"),
+    (fmnes.CRFMNES, {"eta_B": -1}, "-1"),
+    (fmnes.CRFMNES, {"c_1": np.nan}, "nan"),
+    (fmnes.CRFMNES, {"eta_sigma": "1"}, "'1'"),
+    (fmnes.CRFMNES, {"distance_weights": 0}, "0"),
+    (fmnes.SepCMA, {"rates": "new"}, "'new'"),
+    (fmnes.SNES, {"eta_sigma": -1}, "-1"),
+    (fmnes.SNES, {"eta_sigma": np.nan}, "nan"),
+    (fmnes.R1NES, {"eta": 2}, "2"),
+    (fmnes.XNES, {"eta_B": -1}, "-1"),
+    (fmnes.XNES, {"eta_sigma": np.inf}, "inf"),
+    (fmnes.DXNESIC, {"eta_B": np.nan}, "nan"),
+    (fmnes.FMNES, {"c_1": -0.1}, "-0.1"),
+    (started(fmnes.CRFMNES), {"D": np.ones(4)}, "shape (4,)"),
+    (started(fmnes.CRFMNES), {"D": np.zeros(5)}, "0"),
+    (started(fmnes.CRFMNES), {"D": "abc"}, "'abc'"),
+    (started(fmnes.CRFMNES), {"D": ["1"] * 5}, "dtype <U1"),
+    (started(fmnes.CMAES), {"C": [[1.0], []]}, "[[1.0], []]"),
+    (started(fmnes.VDCMA), {"v": np.zeros(5)}, "zeros"),
+    (started(fmnes.R1NES), {"v": [np.inf] * 5}, ""),
+    (started(fmnes.SepCMA), {"D": np.ones((5, 5))}, "shape (5, 5)"),
+    (started(fmnes.CMAES), {"C": np.ones(5)}, "shape (5,)"),
+    (started(fmnes.CMAES), {"C": -np.eye(5)}, "-1"),
+    (started(fmnes.FMNES), {"C": np.triu(np.ones((5, 5)))}, ""),
+    (fmnes.Stopping, {"tolx": -1}, "-1"),
+    (fmnes.Stopping, {"tolx": True}, "True"),
+    (fmnes.Stopping, {"tolfun": np.nan}, "nan"),
+    (fmnes.Stopping, {"tolfun": "1e-9"}, "'1e-9'"),
+    (fmnes.Stopping, {"tolsigmaup": None}, "None"),
+    (fmnes.Stopping, {"flat": "20"}, "'20'"),
+    (fmnes.Stopping, {"flat": True}, "True"),
+    (fmnes.Stopping, {"flat": 2.5}, "2.5"),
+    (fmnes.Stopping, {"flat": None}, "None"),
+    (fmnes.Stopping, {"stagnation": -1}, "-1"),
+    (fmnes.Stopping, {"stagnation": np.nan}, "nan"),
+    (fmnes.Stopping, {"infeasible": np.nan}, "nan"),
+    (fmnes.Stopping, {"infeasible": "no"}, "'no'"),
+    (fmnes.IPOP, {"n": -1}, "-1"),
+    (fmnes.IPOP, {"n": "2"}, "'2'"),
+    (fmnes.IPOP, {"n": True}, "True"),
+    (fmnes.IPOP, {"n": 1, "factor": 0.5}, "0.5"),
+    (fmnes.IPOP, {"n": 1, "factor": np.nan}, "nan"),
+    (fmnes.IPOP, {"n": 1, "factor": np.inf}, "inf"),
+    (fmnes.IPOP, {"n": 1, "factor": "2"}, "'2'"),
+    (fmnes.BIPOP, {"n": 1.5}, "1.5"),
+    (fmnes.BIPOP, {"n": None}, "None"),
+    (checkpoint, {"every": -1.0}, "-1.0"),
+    (checkpoint, {"every": np.nan}, "nan"),
+    (checkpoint, {"every": np.inf}, "inf"),
+    (checkpoint, {"every": True}, "True"),
+    (checkpoint, {"every": "10"}, "'10'"),
+    (checkpoint, {"fsync": "always"}, "'always'"),
+    (checkpoint, {"fsync": None}, "None"),
+    (checkpoint, {"on_error": "ask"}, "'ask'"),
+]
+
+
+@pytest.mark.parametrize(("make", "wrong", "came"), SETTINGS, ids=label)
+def test_settings_out_of_range(make, wrong, came):
+    assert_refused([*wrong][-1], BAD, came, make, **wrong)
+
+
+def test_whole_numbers_are_converted():
+    """A float that is whole counts; two ways to write a schedule are the same schedule."""
+    assert repr(fmnes.IPOP(2.0)) == repr(fmnes.IPOP(np.int64(2))) == repr(fmnes.IPOP(2))
+    assert repr(fmnes.BIPOP(2.0)) == repr(fmnes.BIPOP(2))
+    assert repr(fmnes.Stopping(flat=20.0)) == repr(fmnes.Stopping(flat=20))
+
+
+def test_infinity_switches_rules_off():
+    off = fmnes.Stopping(flat=math.inf, stagnation=math.inf, infeasible=math.inf)
+    result = fmnes.minimize(lambda x: 1.0, X0, 2.0, stopping=off, maxiter=50, rng=1)
+    assert result.status == "maxiter"
