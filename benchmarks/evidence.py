@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from pages import table, with_tables
 
-from fmnes.algorithms._shared import even_default_popsize
+from fmnes.algorithms._weights import even_default_popsize
 from fmnes.experiments import protocol
 from fmnes.experiments.solvers import SOLVERS
 from fmnes.problems import PROBLEMS

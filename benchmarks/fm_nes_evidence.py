@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes.algorithms import METHODS, _phases, fm_nes
-from fmnes.algorithms._shared import Shape
+from fmnes.algorithms._records import Shape
 from fmnes.draws import normals
 
 Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]

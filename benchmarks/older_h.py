@@ -83,7 +83,7 @@ def run(trial: Trial) -> Trial:
             generations += 1
             if not np.isfinite(f).all():
                 break
-            _, alpha = older_h.constants(np, vd.direction(np, engine.state.v))
+            _, alpha = older_h.constants(np, vd.direction_of(np, engine.state.v))
             lopsided += int(alpha < 1)
             best = min(best, float(np.min(f)))
             engine.tell(f, best)

@@ -27,7 +27,7 @@ from solvers import ALL, SOLVERS, Solver
 from speed_report import plot, report
 
 from fmnes._config import config
-from fmnes.algorithms._shared import even_default_popsize
+from fmnes.algorithms._weights import even_default_popsize
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "speed.csv"

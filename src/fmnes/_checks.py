@@ -100,3 +100,8 @@ def buffer(name: str, out: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name}: expected shape {shape}, got shape {out.shape}")
     if not out.flags.writeable:
         raise ValueError(f"{name}: expected an array that can be written to, got a read-only one")
+
+
+def rate(name: str, value: Any) -> float | None:
+    """Return a learning rate, a finite number >= 0, or None for the method's own."""
+    return None if value is None else finite(name, value, least=0.0)

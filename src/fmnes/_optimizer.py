@@ -19,10 +19,10 @@ from fmnes._result import Result, Run, Status
 from fmnes._start import Start, initial_sigma_and_shape, read_start
 from fmnes._stopping import Budget, Stopping, reasons
 from fmnes.algorithms import METHODS, Algorithm
-from fmnes.algorithms._shared import copied
+from fmnes.algorithms._records import copied
 from fmnes.draws import Address
 from fmnes.engines import EngineSpec, registration
-from fmnes.engines.summary import pieces
+from fmnes.engines.generation import pieces
 from fmnes.evaluate import to_values
 from fmnes.storage import npz
 
@@ -283,7 +283,7 @@ class Optimizer:
             status=status,
             message=status.sentence,
             mean=mean,
-            sigma=float(self._algorithm.report(self._params, state).sigma),
+            sigma=float(self._algorithm.summary(self._params, state).sigma),
             history=record.history.snapshot(),
             restarts=(Run(self._popsize, record.sigma0, self.nfev, self.nit, fun, status),),
             nfailed=record.nfailed,

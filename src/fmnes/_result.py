@@ -7,7 +7,7 @@ from typing import Any
 
 from fmnes._arrays import Array
 from fmnes._history import History
-from fmnes.algorithms._shared import Shape
+from fmnes.algorithms._records import Shape
 
 
 class Status(StrEnum):

@@ -18,7 +18,7 @@ from fmnes._coordinates import Box, read_bounds
 from fmnes._result import Result
 from fmnes._stopping import Budget, Stopping
 from fmnes.algorithms import METHODS, Algorithm
-from fmnes.algorithms._shared import Shape, copied
+from fmnes.algorithms._records import Shape, copied
 
 
 class PopsizeWarning(UserWarning):

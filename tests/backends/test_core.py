@@ -90,7 +90,7 @@ def test_reports_and_shapes(method, library, dtype):
     state = search.module.tell(search.params, state, z, f)
     same = moved(state, library.array, dtype)
     rtol = tolerance(library, dtype, looser=10)
-    for function in (search.module.report, search.module.shape):
+    for function in (search.module.summary, search.module.shape):
         ours, theirs = function(search.params, state), function(search.params, same)
         for name, value in ours._asdict().items():
             other = getattr(theirs, name)

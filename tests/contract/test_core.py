@@ -62,7 +62,7 @@ def test_shapes_and_dtypes(method, dim, dtype):
             after = getattr(new, name)
             assert after.shape == before.shape, name
             assert after.dtype == dtype, name
-        report = case.module.report(case.params, new)
+        report = case.module.summary(case.params, new)
         assert report.deviations.shape == (dim,)
         assert report.deviations.dtype == dtype
         for name in ("sigma", "axis_ratio", "norm_v", "phase"):
@@ -108,7 +108,7 @@ def test_samples_have_the_covariance_that_is_reported(method, dim):
         state = case.freeze(case.next(state, case.draws()))
     n = 20_000
     steps = case.module.transform(case.params, state, case.rng.normal(size=(n, dim)))
-    reported = case.module.report(case.params, state).deviations
+    reported = case.module.summary(case.params, state).deviations
     np.testing.assert_allclose(steps.std(axis=0), reported, rtol=6 / np.sqrt(2 * n))
 
 
@@ -129,10 +129,10 @@ def test_a_shape_survives_the_way_through_a_state(method):
     state = case.first()
     for _ in range(20):
         state = case.freeze(case.next(state, case.draws()))
-    report = case.module.report(case.params, state)
+    report = case.module.summary(case.params, state)
     again = case.module.init(
         case.params, state.mean, report.sigma, case.module.shape(case.params, state), state.mean
     )
     np.testing.assert_allclose(
-        case.module.report(case.params, again).deviations, report.deviations, rtol=1e-12
+        case.module.summary(case.params, again).deviations, report.deviations, rtol=1e-12
     )

@@ -165,7 +165,7 @@ def test_step_sizes_far_apart(method):
 
 
 def report(opt):
-    return METHODS[opt.setup.method].report(opt._params, opt._state)
+    return METHODS[opt.setup.method].summary(opt._params, opt._state)
 
 
 @pytest.fixture(scope="module")

@@ -167,7 +167,7 @@ def test_the_transcription_and_the_library_solve_with_it(dim):
     y = slow.vd_sample(v, z)
     expected = np.linalg.solve(S, after_step_3(v, y, alpha_vd))
     np.testing.assert_allclose(slow.vd_gradient(v, y)[0], expected, rtol=1e-12)
-    of = vd.direction(np, v)
+    of = vd.direction_of(np, v)
     _, sums = vd.sample_moments(np, of, z[None], np.array([z @ of.vbar]), np.ones(1), np.ones(1))
     np.testing.assert_allclose(vd.natural_gradient(np, of, sums).log_D, expected, rtol=1e-12)
 
@@ -178,7 +178,7 @@ def test_the_transcription_and_the_library_solve_with_it(dim):
 @pytest.mark.parametrize("dim", DIMS)
 def test_the_experiment_solves_with_the_older_H(dim):
     v = np.array([3.0, 0.4, 0.2][:dim])
-    of = vd.direction(np, v)
+    of = vd.direction_of(np, v)
     _, alpha_vd = older_h.constants(np, of)
     letters, _ = symbols(dim)
     bracket, factor = WRONG["alpha, not squared"]
@@ -198,7 +198,7 @@ def test_the_experiment_solves_with_the_older_H(dim):
 def test_where_v_is_spread_the_older_H_changes_nothing(length):
     rng = np.random.default_rng(3)
     v = rng.uniform(0.5, 1.5, size=20)
-    of = vd.direction(np, v / np.linalg.norm(v) * length)
+    of = vd.direction_of(np, v / np.linalg.norm(v) * length)
     assert older_h.constants(np, of)[1] == 1
     z = rng.normal(size=(5, 20))
     _, sums = vd.sample_moments(np, of, z, z @ of.vbar, np.ones(5), np.ones(5))
@@ -213,7 +213,7 @@ def test_the_older_H_stays_positive():
     for share in np.linspace(0.26, 1, 75):
         for length in np.geomspace(1e-3, 1e6, 181):
             v = length * np.sqrt([share, *np.full(4, (1 - share) / 4)])
-            of = vd.direction(np, v)
+            of = vd.direction_of(np, v)
             _, alpha_vd = older_h.constants(np, of)
             vv_most = np.max(of.vbar**2)
             right = max(2 - 4 * vv_most, 1 / of.r)

@@ -45,7 +45,7 @@ def by_definition(v, D, y):
 
 def by_the_library(v, z):
     """The same of the library, for the sample (I + v v^T)^(1/2) z."""
-    of = vd.direction(np, v)
+    of = vd.direction_of(np, v)
     return vd.natural_gradient(
         np,
         of,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fmnes.algorithms import cr_fm_nes
-from fmnes.algorithms._shared import Shape
+from fmnes.algorithms._records import Shape
 
 
 def change_of_covariance(variant, dim, length, seed):

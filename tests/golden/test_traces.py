@@ -81,7 +81,7 @@ def start(record):
 
 def check(entry, params, state, values, largest_mean):
     phase = {"move": 1, "stag": 2, "conv": 3}[entry["phase"]]
-    assert cr_fm_nes.report(params, state).phase == phase
+    assert cr_fm_nes.summary(params, state).phase == phase
     assert np.count_nonzero(np.isfinite(values)) == entry["lambF"]
     np.testing.assert_allclose(state.mean, entry["m"], rtol=0, atol=1e-9 * largest_mean)
     ours = {"sigma": state.sigma, "D": state.D, "v": state.v, "ps": state.p_sigma, "pc": state.p_c}

@@ -148,7 +148,7 @@ def test_the_phase_may_change_either_way():
         for seed in range(12):
             state = some_state(60, seed=seed, path=path)
             native, agnostic = engines(state, 14)
-            before = cr_fm_nes.report(agnostic.params, state).phase
+            before = cr_fm_nes.summary(agnostic.params, state).phase
             f = values_of(ask(agnostic), "plain")
             after = agnostic.tell(f, np.inf).phase
             native.tell(f, np.inf)

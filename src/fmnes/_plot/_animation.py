@@ -10,7 +10,7 @@ from fmnes import _checks as checks
 from fmnes._history import PHASES
 from fmnes._optimizer import Optimizer
 from fmnes._plot import _style as style
-from fmnes.algorithms._shared import matrix_of
+from fmnes.algorithms._records import matrix_of
 
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation

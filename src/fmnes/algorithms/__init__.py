@@ -1,8 +1,9 @@
-"""THE TABLE: method name -> module. `minimize`, the tests, the docs and the command line read it.
+"""The registry of the methods: name -> module.
 
 One paper, one file. Each module holds three plain records: settings (what a user may choose),
-`Params` (derived once from the settings, d and lambda) and `State` (what changes), and the pure
-functions of `Algorithm`.
+`Params` (computed once from the settings, d and lambda) and `State` (what changes from generation
+to generation), and the pure functions of `Algorithm`. What several methods share is in the modules
+whose names start with an underscore.
 """
 
 from typing import Any, Protocol
@@ -19,15 +20,25 @@ from fmnes.algorithms import (
     vd_cma,
     xnes,
 )
-from fmnes.algorithms._shared import Report, Shape
+from fmnes.algorithms._records import Shape, Summary
 
 
 class Algorithm(Protocol):
-    """What every module of the registry offers.
+    """What the module of a method offers: three flags or sizes, three records, eight functions.
 
-    Beside its own constants, `Params` has `dim`, `popsize`, `refresh_every` (generations from one
-    `refresh` to the next; 0 for never) and `store_draws` (False: draws are made again instead of
-    kept from ask to tell).
+    A module of pure functions satisfies this Protocol; the type checker compares each module of
+    the registry with it. `Params` and `State` are NamedTuples:
+
+    - Beside its own constants, `Params` has `dim`, `popsize`, `refresh_every` (call `refresh` after
+      every so many generations; 0 for never) and `store_draws` (False: draws are made again instead
+      of kept from ask to tell).
+    - `State` holds arrays of one dtype on one device, of which the search reads `mean`. It is saved
+      in checkpoints under the names of its fields.
+    - `Settings` is a frozen dataclass that checks its fields. Its fields `D`, `v` and `C`, as far
+      as it has them, become the `Shape` given to `init`.
+
+    The functions work on arrays of any library, under `jit`, `vmap` and `scan` too: no item
+    assignment, and no Python ``if`` on array values.
     """
 
     LINEAR: bool  # O(d) time a candidate, and candidates can be built one by one
@@ -37,10 +48,10 @@ class Algorithm(Protocol):
     State: type[Any]
 
     def default_popsize(self, dim: int, /) -> int:
-        """The population size where the user names none."""
+        """The population size if the user gives none."""
 
     def params(self, dim: int, popsize: int, settings: Any = ...) -> Any:
-        """Every constant that depends on the dimension and the population size only."""
+        """Every constant that depends on the dimension, the population size and the settings."""
 
     def init(self, params: Any, mean: Array, sigma: Array, shape: Shape, z: Array) -> Any:
         """The first state; z of shape (d,) is the draw that an initial direction comes from."""
@@ -55,13 +66,16 @@ class Algorithm(Protocol):
         """The next state, from the draws given to `ask` and the values of its candidates."""
 
     def refresh(self, params: Any, state: Any) -> Any:
-        """The same state with what rounding wears out, or what is expensive, computed again."""
+        """The same state with an expensive part computed again, such as a decomposition.
+
+        A method that has nothing of the kind uses `_records.unchanged`.
+        """
 
     def shape(self, params: Any, state: Any) -> Shape:
-        """What a warm start takes over beside the mean and sigma."""
+        """The part of the state that a warm start takes over beside the mean and sigma."""
 
-    def report(self, params: Any, state: Any) -> Report:
-        """What the history and the stopping rules look at."""
+    def summary(self, params: Any, state: Any) -> Summary:
+        """What the history and the stopping rules read."""
 
 
 METHODS: dict[str, Algorithm] = {

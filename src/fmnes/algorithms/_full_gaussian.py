@@ -1,26 +1,29 @@
 """The Gaussian N(m, sigma^2 B B^T) with a full matrix B, det B = 1, and its symmetric factors.
 
-xNES, DX-NES-IC and FM-NES share this model. All that they do to B is to multiply it from the
-right by symmetric positive matrices of determinant 1. Each of those has few known axes, so it is
-kept as those axes with one logarithm each (`Stretch`): applying it costs two thin products, its
-inverse is a change of sign, and the determinant stays 1 without being computed.
+xNES, DX-NES-IC and FM-NES share this model. They change B only by multiplying it from the right
+by symmetric positive matrices of determinant 1. Each of those has few known axes, so we store the
+axes with one logarithm each (`Stretch`): applying it costs two thin products, its inverse is a
+change of sign, and the determinant stays 1 without being computed. Equation numbers are those of
+section II of arXiv 2201.11422.
 
-    exp(eta_B G_B / 2)     axes of G_M, which has rank lambda (lambda/2 with mirrored samples)
-    Q                      Q B = B P with P = I + (gamma - 1) sum 1[tau_i > 0] v_i v_i^T, where
-                           v_i = B^-1 e_i |B^T e_i| are the eigenvectors of B^T B
-    exp(c_1 R_B / 2)       one axis, B^-1 p_c
+    exp(eta_B G_B / 2)     eq. (11): axes of G_M, which has rank lambda (lambda/2 with mirrored
+                           samples)
+    Q                      eq. (14): Q B = B P with P = I + (gamma - 1) sum 1[tau_i > 0] v_i v_i^T,
+                           where v_i = B^-1 e_i |B^T e_i| are the eigenvectors of B^T B
+    exp(c_1 R_B / 2)       eq. (19): one axis, B^-1 p_c
 
-The one decomposition of a d x d matrix that is left, B^T B for the v_i, is symmetric; only its
-orthonormal eigenvectors enter the next B, so that the digits which forming B^T B loses when B is
-ill-conditioned are not lost from B.
+The only decomposition of a d x d matrix that is left, B^T B for the v_i, is symmetric. Only its
+orthonormal eigenvectors enter the next B, so B does not lose the digits that forming B^T B loses
+when B is ill-conditioned.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from array_api_compat import device
+from array_api_compat import array_namespace, device
 
 from fmnes._arrays import Array, Namespace
-from fmnes.algorithms._shared import Shape, norm2
+from fmnes.algorithms._records import Shape, Summary, summary_without_v
+from fmnes.algorithms._vectors import mirrored, norm2
 
 
 class Stretch(NamedTuple):
@@ -37,22 +40,65 @@ class Spectrum(NamedTuple):
     values: Array
 
 
-def stretched(xp: Namespace, rows: Array, by: Stretch) -> Array:
-    """Rows (or one vector) times the matrix: O(d k) a row."""
-    volume = xp.exp(xp.sum(by.log) / rows.shape[-1])
-    return (rows + (rows @ by.axes * xp.expm1(by.log)) @ by.axes.T) / volume
+# === What a method with this model offers; its state has mean, sigma, B and axis_ratio ===
 
 
-def inverse(by: Stretch) -> Stretch:
+def transform(params: Any, state: Any, z: Array) -> Array:
+    """Steps x - m for rows of draws: sigma B z."""
+    steps: Array = state.sigma * (z @ state.B.T)
+    return steps
+
+
+def mirrored_ask(params: Any, state: Any, z: Array) -> Array:
+    """Candidates from draws z of shape (lambda/2, d): rows m + sigma B z, then m - sigma B z."""
+    return mirrored(array_namespace(z), state.mean, transform(params, state, z))
+
+
+def shape(params: Any, state: Any) -> Shape:
+    """The part of the state that a warm start takes over beside the mean and sigma: B B^T."""
+    xp, B = array_namespace(state.B), state.B
+    C = B @ B.T
+    return Shape(D=xp.sqrt(norm2(xp, B)), C=(C + C.T) / 2)
+
+
+def summary(params: Any, state: Any) -> Summary:
+    """What the history and the stopping rules read; for a method without phases."""
+    xp = array_namespace(state.B)
+    deviations = state.sigma * xp.sqrt(norm2(xp, state.B))
+    return summary_without_v(xp, state.sigma, deviations, state.axis_ratio)
+
+
+# === The factors of B ===
+
+
+def stretched(xp: Namespace, rows: Array, stretch: Stretch) -> Array:
+    """Rows (or one vector) times the matrix: O(d k) for each row.
+
+    The matrix is V exp(log) V^T + (I - V V^T), divided by the d-th root of its determinant, for
+    V = axes: so rows + rows V (exp(log) - 1) V^T.
+    """
+    volume = xp.exp(xp.sum(stretch.log) / rows.shape[-1])
+    return (rows + (rows @ stretch.axes * xp.expm1(stretch.log)) @ stretch.axes.T) / volume
+
+
+def inverse(stretch: Stretch) -> Stretch:
     """The inverse matrix."""
-    return Stretch(by.axes, -by.log)
+    return Stretch(stretch.axes, -stretch.log)
+
+
+def along(xp: Namespace, vector: Array, log: Array) -> Stretch:
+    """The stretch by exp(log) along one vector, which may be zero."""
+    norm2_ = norm2(xp, vector)
+    length = xp.where(norm2_ > 0, xp.sqrt(norm2_), xp.ones_like(norm2_))
+    return Stretch((vector / length)[:, None], log[None])
 
 
 def second_moment(xp: Namespace, w: Array, z: Array) -> Spectrum:
-    """G_M = sum w_i z_i z_i^T (the weights sum to 0, so that its -I drops out).
+    """G_M = sum w_i (z_i z_i^T - I), eq. (8), as its eigenvectors and eigenvalues.
 
-    From z^T = Q R it is Q (R W R^T) Q^T: the symmetric matrix to decompose has the smaller of the
-    two sizes of z, with the default lambda far fewer rows than d.
+    The weights sum to 0, so the -I drops out. From z^T = Q R the sum is Q (R W R^T) Q^T: the
+    symmetric matrix to decompose has the smaller of the two sizes of z, which with the default
+    lambda is far smaller than d.
     """
     Q, R = xp.linalg.qr(z.T)
     values, vectors = xp.linalg.eigh((R * w) @ R.T)
@@ -73,8 +119,8 @@ def axis_ratio(xp: Namespace, B: Array) -> Array:
 def _axis_ratio(xp: Namespace, values: Array) -> Array:
     """From the eigenvalues of B^T B.
 
-    What rounding left of one below eps of the largest is noise: it counts as eps, so that nothing
-    negative reaches the square root.
+    An eigenvalue below eps times the largest one is rounding noise. It counts as eps times the
+    largest, so that nothing negative reaches the square root.
     """
     largest = xp.max(values)
     return xp.sqrt(largest / xp.maximum(xp.min(values), xp.finfo(values.dtype).eps * largest))
@@ -84,7 +130,9 @@ def normalised_root(xp: Namespace, shape: Shape) -> tuple[Array, Array]:
     """B with det B = 1, and the factor of sigma for which sigma^2 B B^T keeps its volume."""
     if shape.C is not None:
         values, vectors = xp.linalg.eigh(shape.C)
-        values = xp.clip(values, xp.finfo(values.dtype).eps * xp.max(values), None)  # see above
+        values = xp.clip(
+            values, xp.finfo(values.dtype).eps * xp.max(values), None
+        )  # see `_axis_ratio`
         log = xp.log(values) / 2
         volume = xp.mean(log)
         return (vectors * xp.exp(log - volume)) @ vectors.T, xp.exp(volume)
@@ -93,30 +141,17 @@ def normalised_root(xp: Namespace, shape: Shape) -> tuple[Array, Array]:
     volume = xp.mean(log_D)
     B = xp.eye(dim, dtype=log_D.dtype, device=device(log_D))
     if shape.v is not None:  # (I + v v^T)^(1/2) is a stretch of v by sqrt(1 + |v|^2)
-        norm_v2 = norm2(xp, shape.v)
-        length = xp.where(norm_v2 > 0, xp.sqrt(norm_v2), xp.ones_like(norm_v2))
-        log = xp.log1p(norm_v2) / 2
-        B = stretched(xp, B, Stretch((shape.v / length)[:, None], log[None]))
+        log = xp.log1p(norm2(xp, shape.v)) / 2
+        B = stretched(xp, B, along(xp, shape.v, log))
         volume = volume + log / dim
     return xp.exp(log_D - xp.mean(log_D))[:, None] * B, xp.exp(volume)
 
 
-# Entries of a matrix of determinant 1 beyond this belong to axes that no dtype resolves beside
-# the others. A step that leads there is not taken, and whatever the rankings B^T B is finite.
+# Larger entries of a matrix of determinant 1 belong to axes that no dtype resolves beside the
+# others. A step that leads there is not taken, so B^T B is finite whatever the rankings are.
 _B_LIMIT = 1e15
 
 
-def bounded(xp: Namespace, B: Array) -> Array:
-    """Whether a new B may be taken over."""
-    return xp.max(xp.abs(B)) < _B_LIMIT
-
-
-def deviations(xp: Namespace, sigma: Array, B: Array) -> Array:
-    """Standard deviation of each coordinate."""
-    return sigma * xp.sqrt(norm2(xp, B))
-
-
-def shape_of(xp: Namespace, B: Array) -> Shape:
-    """B B^T as what a warm start takes over."""
-    C = B @ B.T
-    return Shape(D=xp.sqrt(norm2(xp, B)), C=(C + C.T) / 2)
+def if_bounded(xp: Namespace, B_new: Array, new: Array, old: Array) -> Array:
+    """Return ``new`` if the new B may be taken over, else ``old``."""
+    return xp.where(xp.max(xp.abs(B_new)) < _B_LIMIT, new, old)

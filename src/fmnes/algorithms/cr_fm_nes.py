@@ -1,47 +1,36 @@
 """CR-FM-NES: cost-reduced fast moving natural evolution strategy.
 
 M. Nomura, I. Ono: "Fast moving natural evolution strategy for high-dimensional problems",
-CEC 2022, arXiv 2201.11422. Equation and step numbers below are those of its section III.
+CEC 2022, arXiv 2201.11422. Equation numbers are those of that text, line numbers those of its
+Algorithm 1.
 
-Covariance sigma^2 D (I + v v^T) D: separable scaling plus one free direction, O(d) time a
-candidate and O(d) memory. The first choice from some ten variables to millions of them.
+Covariance sigma^2 D (I + v v^T) D (eq. 22): separable scaling plus one free direction, O(d) time
+for each candidate and O(d) memory. The first choice from about ten variables to millions of them.
 
-The default variant departs from the paper where it breaks, or falls behind VD-CMA on functions that
-its covariance is made for; ``variant="paper"`` is the published method. The arguments stand at
-`_move`, `_eta_B`, `_least_eta_sigma` and in `params` (c_1), the evidence in docs/safe-variant.md.
+The default variant departs from the paper where the published method breaks, or needs more
+evaluations than VD-CMA on functions that suit its covariance; ``variant="paper"`` is the published
+method. The reasons are given at `_move`, `_eta_B`, `_least_eta_sigma` and in `params` (c_1), the
+evidence in docs/safe-variant.md.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
-from fmnes._arrays import Array, Namespace, constant
+from fmnes import _checks as checks
+from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import _vd_gaussian as vd
-from fmnes.algorithms._shared import (
-    Report,
-    Shape,
-    at_least,
-    at_most,
-    check_rates,
-    diagonal_of,
-    effective_size,
-    even_default_popsize,
-    feasible_count,
-    nes_weights,
-    norm2,
-    norm_of_normal,
-    pair_sums,
-    path_scale,
-    unchanged,
-    unless_flat,
-    weights_by_candidate,
-)
+from fmnes.algorithms._paths import next_path, p_c_rate, p_sigma_rate, path_scale
+from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
+from fmnes.algorithms._settings import check_fields
+from fmnes.algorithms._vectors import at_least, at_most, norm2, with_length_within
+from fmnes.algorithms._weights import effective_size, even_default_popsize, nes_weights
 
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
@@ -55,8 +44,9 @@ class CRFMNES:
     Parameters
     ----------
     variant : {"safe", "paper"}
-        "safe" is the paper's method with a step in v and D that cannot break, and with ties that
-        share their weights; "paper" is the authors' published method, with a stable sort.
+        "safe" is the paper's method with a step in v and D that cannot break. Candidates with
+        equal values share their weights. "paper" is the published method; it ranks candidates with
+        equal values in the order of their numbers.
     D : array_like of shape (d,), optional
         Initial scale of each coordinate beside sigma0. Ones by default.
     v : array_like of shape (d,), optional
@@ -96,12 +86,15 @@ class CRFMNES:
     store_draws: bool = True
 
     def __post_init__(self) -> None:
-        if self.variant not in ("safe", "paper"):
-            raise ValueError(f"variant: expected 'safe' or 'paper', got {self.variant!r}")
-        check_rates(eta_B=self.eta_B, c_1=self.c_1, eta_sigma=self.eta_sigma)
-        for name in ("distance_weights", "store_draws"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise TypeError(f"{name}: expected True or False, got {value!r}")
+        check_fields(
+            self,
+            variant=partial(checks.choice, options=("safe", "paper")),
+            eta_B=checks.rate,
+            c_1=checks.rate,
+            eta_sigma=checks.rate,
+            distance_weights=checks.boolean,
+            store_draws=checks.boolean,
+        )
 
 
 Settings = CRFMNES
@@ -138,23 +131,23 @@ class State(NamedTuple):
 
 
 def params(dim: int, popsize: int, settings: CRFMNES = CRFMNES()) -> Params:
-    """The constants of section III-C."""
-    w_hat = nes_weights(popsize)
-    mu_eff = effective_size(w_hat)
+    """The constants of section III-C, and those of section II that it refers to."""
+    w_hat = nes_weights(popsize)  # eq. (4)
+    mu_eff = effective_size(w_hat)  # eq. (5)
     safe = settings.variant == "safe"
-    # VD-CMA floors this factor at 1/2; the paper drops the floor, and with it c_1 < 0 and a
-    # covariance driven away from its own path for d < 5.
+    # VD-CMA has the lower limit 1/2 for this factor. The paper drops it, so that for d < 5 c_1 is
+    # negative and the covariance is driven away from its own path.
     factor = max((dim - 5) / 6, 0.5) if safe else (dim - 5) / 6
-    c_1 = factor * 2 / ((dim + 1.3) ** 2 + mu_eff)
-    phase = phases.phase_params(dim, popsize, norm_of_normal(dim))
+    c_1 = factor * 2 / ((dim + 1.3) ** 2 + mu_eff)  # eqs. (29) and (30)
+    phase = phases.phase_params(dim, popsize)
     return Params(
         dim=dim,
         popsize=popsize,
         safe=safe,
         w_hat=w_hat,
         mu_eff=mu_eff,
-        c_sigma=(mu_eff + 2) / (dim + mu_eff + 5),
-        c_c=(4 + mu_eff / dim) / (dim + 4 + 2 * mu_eff / dim),
+        c_sigma=p_sigma_rate(dim, mu_eff),  # eq. (2)
+        c_c=p_c_rate(dim, mu_eff),
         eta_B=settings.eta_B,
         c_1=c_1 if settings.c_1 is None else settings.c_1,
         eta_sigma=settings.eta_sigma,
@@ -165,110 +158,94 @@ def params(dim: int, popsize: int, settings: CRFMNES = CRFMNES()) -> Params:
 
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
-    """The first state; ``z`` of shape (d,) is the draw that v starts from when none is given."""
+    """The first state; ``z`` of shape (d,) is the draw that v starts from if none is given."""
     xp = array_namespace(mean)
-    v = shape.v if shape.v is not None else z / math.sqrt(params.dim)
-    D = shape.D if shape.C is None else diagonal_of(xp, shape)
-    return State(mean, sigma, D, v, xp.zeros_like(mean), xp.zeros_like(mean))
+    D, v = vd.initial(xp, shape, z)
+    return State(mean, sigma, D, v, xp.zeros_like(mean), xp.zeros_like(mean))  # line 1
 
 
-def transform(params: Params, state: State, z: Array) -> Array:
-    """Steps x - m for rows of draws: sigma D (I + v v^T)^(1/2) z  (steps 1 and 2)."""
+transform = vd.transform  # lines 4 to 6
+ask = vd.mirrored_ask  # lines 3 to 7
+
+
+def tell(params: Params, state: State, z: Array, f: Array) -> State:
+    """The next state, from the draws of `ask` and the values of its candidates."""
     xp = array_namespace(z)
-    return vd.candidates(xp, vd.direction(xp, state.v), None, state.sigma * state.D, z)
+    estimate = estimated(xp, params, state, z, f)
+    gradient = vd.natural_gradient(xp, estimate.direction, estimate.moments)
+    return moved(xp, params, state, f, estimate, gradient)
 
 
-def ask(params: Params, state: State, z: Array) -> Array:
-    """Candidates from draws z of shape (lambda/2, d): rows m + sigma D y, then m - sigma D y."""
-    xp = array_namespace(z)
-    of, scale = vd.direction(xp, state.v), state.sigma * state.D
-    return vd.candidates(xp, of, state.mean, scale, z, mirrored=True)
+class Estimate(NamedTuple):
+    """What a generation contributes to the next state, before the natural gradient of v and D."""
+
+    selection: phases.Selection
+    direction: vd.Direction  # of the old v
+    moments: vd.Moments  # of the samples, with weights eta_B w, and of the path p_c, with c_1
+    gy: Array  # sum w (x - m) / sigma
+    p_c: Array
 
 
-def tell(
-    params: Params,
-    state: State,
-    z: Array,
-    f: Array,
-    *,
-    natural_gradient: Callable[..., vd.Gradient] = vd.natural_gradient,
-) -> State:
-    """The next state, from the draws of `ask` and the values of its candidates.
+def estimated(xp: Namespace, params: Params, state: State, z: Array, f: Array) -> Estimate:
+    """Lines 8 to 12: rank and weight the candidates, update both paths, and take the sums.
 
-    Another ``natural_gradient`` than that of the model is for experiments with the method.
+    Lines 14 and 15 add eta_B sum_i w_i grad(x_i) and c_1 grad(m + sigma p_c) for the natural
+    gradient grad of the log-likelihood. The path is one more sample, of weight c_1, and the
+    gradient is linear in the samples: so the moments of all of them are all that it needs.
     """
-    xp = array_namespace(z)
-    mean, sigma, D, v, p_sigma, p_c = state
-    phase_params, lam = params.phase, params.popsize
-
-    # === Weights (steps 3 to 6) ===
-    of = vd.direction(xp, v)
-    a, norm_z2 = vd.row_products(xp, of, z)
-    w_hat = weights_by_candidate(
-        xp,
-        constant(xp, params.w_hat, z),
-        f,
-        xp.concat([norm_z2, norm_z2]),
-        share_ties=params.safe,
+    direction = vd.direction_of(xp, state.v)
+    a, norm_z2 = vd.row_products(xp, direction, z)
+    selection = phases.select(  # lines 8 to 10
+        xp, params, state.p_sigma, z, norm_z2, f, share_ties=params.safe
     )
-    lam_F = feasible_count(xp, f, z)
-    odd, _ = pair_sums(w_hat)  # the -1/lambda of w_rank cancels in sums of odd functions
-    p_sigma = (1 - params.c_sigma) * p_sigma + path_scale(params.c_sigma, params.mu_eff) * (odd @ z)
-    phase = phases.phase_of(xp, phase_params, xp.sqrt(norm2(xp, p_sigma)))
-    norm_z = xp.sqrt(norm_z2)
-    w_dist = phases.distance_weights(xp, phase_params, w_hat, xp.concat([norm_z, norm_z]), lam_F)
-    w = xp.where(phase == phases.MOVEMENT, w_dist, w_hat) - 1 / lam
-    odd, even = pair_sums(w)
+    lam_F = selection.lam_F
+    eta_B = _eta_B(xp, params, lam_F, selection.phase, direction.norm_v)
+    gz, moments = vd.sample_moments(xp, direction, z, a, selection.odd, eta_B * selection.even)
+    gy = state.D * vd.stretch(xp, direction, gz)
+    p_c = next_path(state.p_c, params.c_c, params.mu_eff, gy)  # line 12
+    c_1 = params.c_1 * lam_F / params.popsize
+    # The weights w sum to 0, but for rounding.
+    moments = moments._replace(total=xp.zeros_like(state.sigma))
+    path = vd.unstretch(xp, direction, p_c / state.D)
+    return Estimate(selection, direction, vd.add_sample(direction, moments, c_1, *path), gy, p_c)
 
-    # === Mean and path (steps 7 and 8) ===
-    eta_B = _eta_B(xp, params, lam_F, phase, of.norm_v)
-    gz, sums = vd.sample_moments(xp, of, z, a, odd, eta_B * even)
-    gy = D * vd.stretch(xp, of, gz)  # sum w (x - m) / sigma
-    p_c = (1 - params.c_c) * p_c + path_scale(params.c_c, params.mu_eff) * gy
 
-    # === Shape (steps 9 and 10): the path p_c is one more sample, of weight c_1 ===
-    c_1 = params.c_1 * lam_F / lam
-    sums = sums._replace(total=xp.zeros_like(sigma))  # the weights sum to 0, but for rounding
-    sums = vd.add_sample(of, sums, c_1, *vd.unstretch(xp, of, p_c / D))
-    gradient = natural_gradient(xp, of, sums)
-    D_new, v_new = _move(xp, params, D, v, of.norm_v, gradient)
-    D_new = D_new / xp.exp(  # det(D (I + v v^T) D) = 1: sigma alone carries the volume
-        xp.mean(xp.log(D_new)) + xp.log1p(norm2(xp, v_new)) / (2 * params.dim)
+def moved(
+    xp: Namespace, params: Params, state: State, f: Array, estimate: Estimate, gradient: vd.Gradient
+) -> State:
+    """Lines 13 to 19: the next state, from the natural gradient of v and D."""
+    mean, sigma, D, v, _, _ = state
+    selection = estimate.selection
+    D_new, v_new = _move(xp, params, D, v, estimate.direction.norm_v, gradient)  # lines 14 and 15
+    # Lines 16 and 17: det(D (I + v v^T) D) = 1, so sigma alone carries the volume.
+    D_new = D_new / xp.exp(xp.mean(xp.log(D_new)) + xp.log1p(norm2(xp, v_new)) / (2 * params.dim))
+    rate = _eta_sigma(xp, params, selection.lam_F, selection.phase)  # line 11
+    new = State(
+        mean + sigma * estimate.gy,  # line 13
+        sigma * xp.exp(rate * selection.G_sigma / 2),  # lines 18 and 19
+        D_new,
+        v_new,
+        selection.p_sigma,
+        estimate.p_c,
     )
-
-    # === Step size (step 11) ===
-    G_sigma = xp.sum(even * norm_z2) / params.dim
-    rate = _eta_sigma(xp, params, lam_F, phase)
-    new = State(mean + sigma * gy, sigma * xp.exp(rate * G_sigma / 2), D_new, v_new, p_sigma, p_c)
     return unless_flat(xp, f, state, new) if params.safe else new
 
 
 refresh = unchanged
+shape = vd.shape
 
 
-def shape(params: Params, state: State) -> Shape:
-    """What a warm start takes over beside the mean and sigma."""
-    return Shape(state.D, state.v)
-
-
-def report(params: Params, state: State) -> Report:
-    """What the history and the stopping rules look at."""
-    xp = array_namespace(state.mean)
-    sigma, D, v = state.sigma, state.D, state.v
-    return Report(
-        sigma=sigma,
-        deviations=vd.deviations(xp, sigma, D, v),
-        axis_ratio=vd.axis_ratio_bound(xp, D, v),
-        norm_v=xp.sqrt(norm2(xp, v)),
-        phase=phases.phase_of(xp, params.phase, xp.sqrt(norm2(xp, state.p_sigma))),
-    )
+def summary(params: Params, state: State) -> Summary:
+    """What the history and the stopping rules read."""
+    phase = phases.phase_of(array_namespace(state.mean), params.phase, state.p_sigma)
+    return vd.summary(params, state)._replace(phase=phase)
 
 
 def tables(params: Params) -> tuple[tuple[float, ...], NDArray[np.float64]]:
-    """What the compiled ask and tell need of the constants.
+    """The constants in the form that the compiled ask and tell take them.
 
-    Numbers, and a table with a row for each number of feasible candidates from 0 to lambda: so the
-    formulas of the learning rates stand here alone.
+    These are numbers, and a table with a row for each number of feasible candidates from 0 to
+    lambda. The compiled code reads the learning rates from it instead of repeating their formulas.
     """
     lam_F = np.arange(params.popsize + 1.0)
     phase = params.phase
@@ -276,8 +253,8 @@ def tables(params: Params) -> tuple[tuple[float, ...], NDArray[np.float64]]:
         phases.distance_strength(np, phase, lam_F),
         _plain_eta_B(np, params, lam_F),
         *(
-            _eta_sigma(np, params, lam_F, np.full_like(lam_F, of))
-            for of in (phases.MOVEMENT, phases.STAGNATION, phases.CONVERGENCE)
+            _eta_sigma(np, params, lam_F, np.full_like(lam_F, number))
+            for number in (phases.MOVEMENT, phases.STAGNATION, phases.CONVERGENCE)
         ),
         params.c_1 * lam_F / params.popsize,
     )
@@ -296,19 +273,21 @@ def tables(params: Params) -> tuple[tuple[float, ...], NDArray[np.float64]]:
 
 
 def _eta_sigma(xp: Namespace, params: Params, lam_F: Array, phase: Array) -> Array:
+    """The learning rate of sigma (line 11): the user's, or by phase."""
     if params.eta_sigma is not None:
         return xp.full_like(lam_F, params.eta_sigma)
     return phases.eta_sigma(xp, params.phase, phase, lam_F, params.least_eta_sigma)
 
 
 def _least_eta_sigma(dim: int, mu_eff: float) -> float:
-    """What sigma's learning rate must not fall below in the stagnation phase.
+    """The lower limit of sigma's learning rate in the stagnation phase.
 
     On the sphere with mu_eff << d both the progress of the mean and the signal in G_sigma are
-    proportional to the same selection intensity, and sigma settles at (2 - eta_sigma) times its
+    proportional to the same selection intensity. Sigma settles at (2 - eta_sigma) times its
     optimum, where the progress is 1 - (1 - eta_sigma)^2 of the best. The paper's rate goes to
-    tanh(0.7) = 0.6 for large d, 16 % lost (measured: 15 % at d = 1000). It was fitted where mu_eff
-    is no small part of d; there, up to d = 200 at the default popsize, it stays in force.
+    tanh(0.7) = 0.6 for large d, which loses 16 % of the progress (measured: 15 % at d = 1000). It
+    was fitted where mu_eff is not small against d; there, up to d = 200 at the default popsize,
+    the paper's rate stays in force.
     """
     return math.tanh(dim / (64 * mu_eff))
 
@@ -321,10 +300,10 @@ def _eta_B(xp: Namespace, params: Params, lam_F: Array, phase: Array, norm_v: Ar
 
     In every generation chance moves the long axis u = D v sideways by some
     eta_B sqrt(d / mu_eff) standard deviations of the short axes, and little brings it back. While v
-    is short this costs nothing. A long v multiplies it by the length of the steps along u, and a
-    third of the rate of convergence is lost (cigar, d = 200). So the samples teach more slowly once
-    v is long; not in the movement phase, in which v has yet to grow, and not through the path p_c,
-    which averages the noise away before it teaches.
+    is short this costs nothing. A long v multiplies the error by the length of the steps along u,
+    and a third of the rate of convergence is lost (cigar, d = 200). So the samples change v and D
+    more slowly once v is long. The movement phase, in which v has yet to grow, keeps the full
+    rate, and so does the path p_c, which averages the noise away.
     """
     rate = _plain_eta_B(xp, params, lam_F)
     if not params.safe:
@@ -334,21 +313,21 @@ def _eta_B(xp: Namespace, params: Params, lam_F: Array, phase: Array, norm_v: Ar
 
 
 def _plain_eta_B(xp: Namespace, params: Params, lam_F: Array) -> Array:
-    """The same whatever the phase and the length of v."""
+    """The learning rate of v and D before any reduction: the user's, or the fitted one."""
     if params.eta_B is not None:
         return xp.full_like(lam_F, params.eta_B)
     return fitted_eta_B(xp, params.dim, lam_F)
 
 
 def fitted_eta_B(xp: Namespace, dim: int, lam_F: Array) -> Array:
-    """The learning rate of v and D that the authors fitted (section III-C)."""
+    """The learning rate of v and D that the authors fitted: eq. (31)."""
     return xp.tanh((at_most(xp, 0.02 * lam_F, 3 * math.log(dim)) + 5) / (0.23 * dim + 25))
 
 
-# A step may take away at most this share of any D_j, or of |v|: VD-CMA's guard. On the paper's
+# A step may take away at most this share of any D_j, or of |v|: the limit of VD-CMA. On the paper's
 # functions it acts in less than one generation of a hundred.
 _LARGEST_STEP = 0.7
-# Beyond these neither D nor v means anything beside the rest of the covariance, in either dtype.
+# Beyond these limits D and v do not matter beside the rest of the covariance, in either dtype.
 _D_LIMIT = 1e15
 _V_LIMITS = (1e-4, 1e7)
 
@@ -358,24 +337,28 @@ def _move(
 ) -> tuple[Array, Array]:
     """D and v after the natural-gradient step.
 
-    The paper adds the step to v and to D. To first order that is right; to second order it is
-    not, once v is long. The gradient of v holds the term -v*s, which undoes what D (1 + s) does
-    to the long axis u = D v; the product D (1 + s) v (1 - s) leaves -D v s^2, a turn of u by
-    |v| s^2 in units of the short axes. With |v| = 1000, as a cigar of condition 1e6 asks for,
-    and s = 0.05 that is a step of 2.5 standard deviations out of the valley in every generation:
-    D and v break up, and the method ends in NaN.
+    The paper adds the step to v and to D, eqs. (23) to (26):
 
-    So the step is taken where the model is nearly flat: covariance D^2 + u u^T, coordinates D
-    and u. The same natural gradient, the same first order, and no second-order term left that
-    grows with v.
+        v <- v + t / |v|,   D <- D + D s
+
+    To first order that is right. To second order it is not, once v is long. The gradient of v
+    holds the term -v*s, which undoes what D (1 + s) does to the long axis u = D v; the product
+    D (1 + s) v (1 - s) leaves -D v s^2, a turn of u by |v| s^2 in units of the short axes. With
+    |v| = 1000, as a cigar of condition 1e6 asks for, and s = 0.05 that is a step of 2.5 standard
+    deviations out of the valley in every generation: D and v diverge, and the method ends in NaN.
+
+    The safe variant takes the step in the coordinates D and u, where the model is nearly flat:
+    the covariance is D^2 + u u^T. The natural gradient and the first order are the same, and no
+    second-order term grows with v:
+
+        u <- u + D (t / |v| + v*s),   D <- D + D s,   v = u / D
     """
     s = gradient.log_D
     if not params.safe:
-        return D * (1 + s), v + gradient.v
+        return D * (1 + s), v + gradient.v  # eqs. (23) and (24)
     size = xp.maximum(xp.max(xp.abs(s)), xp.sqrt(norm2(xp, gradient.u)) / norm_v)
     fraction = 1 / at_least(xp, size / _LARGEST_STEP, 1.0)
     growth = 1 + fraction * s
     D = xp.clip(D * growth, 1 / _D_LIMIT, _D_LIMIT)
     v = (v + fraction * gradient.u) / growth
-    length = xp.sqrt(norm2(xp, v))
-    return D, v * (xp.clip(length, *_V_LIMITS) / length)
+    return D, with_length_within(xp, v, _V_LIMITS)

@@ -4,8 +4,13 @@ M. Nomura, I. Ono: "Distance-weighted exponential natural evolution strategy for
 constrained black-box function optimization", CEC 2021. xNES with mirrored samples, search phases
 (see _phases.py), and an extra expansion of the axes that grow while the mean is moving.
 
-Covariance sigma^2 B B^T with a full matrix B, det B = 1. O(d^2) time a candidate, one symmetric
-eigendecomposition a generation, O(d^2) memory: for up to some hundred variables.
+Step and equation numbers are those of section II of arXiv 2201.11422, which restates the method
+as the part of FM-NES without the rank-one update (eq. 12 and step 11). That text leaves the rates
+eta_B, c_gamma and d_gamma to the CEC 2021 paper; here they are as in the public implementations of
+the authors (see docs/methods/dx-nes-ic.md).
+
+Covariance sigma^2 B B^T with a full matrix B, det B = 1. O(d^2) time for each candidate, one
+symmetric eigendecomposition in each generation, O(d^2) memory: for up to some hundred variables.
 """
 
 from dataclasses import dataclass
@@ -15,26 +20,15 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
-from fmnes._arrays import Array, Namespace, constant
+from fmnes import _checks as checks
+from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
-from fmnes.algorithms._shared import (
-    Report,
-    Shape,
-    at_least,
-    check_rates,
-    effective_size,
-    even_default_popsize,
-    feasible_count,
-    mirrored,
-    nes_weights,
-    norm2,
-    norm_of_normal,
-    pair_sums,
-    path_scale,
-    unless_flat,
-    weights_by_candidate,
-)
+from fmnes.algorithms._paths import p_sigma_rate
+from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
+from fmnes.algorithms._settings import check_fields
+from fmnes.algorithms._vectors import at_least, norm2
+from fmnes.algorithms._weights import effective_size, even_default_popsize, nes_weights
 
 LINEAR = False
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
@@ -66,7 +60,7 @@ class DXNESIC:
     eta_B: float | None = None
 
     def __post_init__(self) -> None:
-        check_rates(eta_B=self.eta_B)
+        check_fields(self, eta_B=checks.rate)
 
 
 Settings = DXNESIC
@@ -77,7 +71,6 @@ class Params(NamedTuple):
 
     dim: int
     popsize: int
-    refresh_every: int
     w_hat: NDArray[np.float64]  # positive rank weights, best first, sum 1
     mu_eff: float
     c_sigma: float
@@ -85,6 +78,7 @@ class Params(NamedTuple):
     d_gamma: float
     eta_B: float | None  # None: by phase and lambda_F
     phase: phases.PhaseParams
+    refresh_every: int = 0
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
@@ -101,24 +95,23 @@ class State(NamedTuple):
 
 def params(dim: int, popsize: int, settings: DXNESIC = DXNESIC()) -> Params:
     """The constants of the paper."""
-    w_hat = nes_weights(popsize)
-    mu_eff = effective_size(w_hat)
+    w_hat = nes_weights(popsize)  # eq. (4)
+    mu_eff = effective_size(w_hat)  # eq. (5)
     return Params(
         dim=dim,
         popsize=popsize,
-        refresh_every=0,
         w_hat=w_hat,
         mu_eff=mu_eff,
-        c_sigma=(mu_eff + 2) / (dim + mu_eff + 5),
+        c_sigma=p_sigma_rate(dim, mu_eff),  # eq. (2)
         c_gamma=1 / (3 * max(dim - 1, 1)),  # one variable has no shape, and gamma stays 1
         d_gamma=min(1.0, dim / popsize),
         eta_B=settings.eta_B,
-        phase=phases.phase_params(dim, popsize, norm_of_normal(dim)),
+        phase=phases.phase_params(dim, popsize),
     )
 
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
-    """The first state."""
+    """The first state (step 1); it does not need the draw z."""
     xp = array_namespace(mean)
     B, volume = full.normalised_root(xp, shape)
     return State(
@@ -131,14 +124,8 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
     )
 
 
-def transform(params: Params, state: State, z: Array) -> Array:
-    """Steps x - m for rows of draws: sigma B z."""
-    return state.sigma * (z @ state.B.T)
-
-
-def ask(params: Params, state: State, z: Array) -> Array:
-    """Candidates from draws z of shape (lambda/2, d): rows m + sigma B z, then m - sigma B z."""
-    return mirrored(array_namespace(z), state.mean, transform(params, state, z))
+transform = full.transform
+ask = full.mirrored_ask  # step 2
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
@@ -148,9 +135,9 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     step = search_step(xp, params, B, p_sigma, gamma, z, f)
     B_new = full.stretched(xp, full.stretched(xp, B, step.expansion), step.gradient)
     new = State(
-        mean + sigma * (B @ step.G_delta),
-        sigma * step.growth,
-        xp.where(full.bounded(xp, B_new), B_new, B),
+        mean + sigma * (B @ step.G_delta),  # eq. (10)
+        sigma * step.growth,  # eqs. (9) and (15)
+        full.if_bounded(xp, B_new, B_new, B),  # eqs. (11) and (14)
         step.p_sigma,
         step.gamma,
         step.axis_ratio,
@@ -159,7 +146,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
 
 class Step(NamedTuple):
-    """What a generation says, before B takes it over; FM-NES starts from it too."""
+    """The changes that a generation makes, before they are applied; FM-NES uses them too."""
 
     p_sigma: Array
     phase: Array
@@ -167,7 +154,7 @@ class Step(NamedTuple):
     G_delta: Array
     growth: Array  # factor of sigma
     gradient: full.Stretch  # exp(eta_B G_B / 2)
-    expansion: full.Stretch  # B P is the paper's Q B, up to the volume that growth carries
+    expansion: full.Stretch  # the P of Q B = B P, without the volume, which growth carries
     gamma: Array
     axis_ratio: Array
 
@@ -175,82 +162,69 @@ class Step(NamedTuple):
 def search_step(
     xp: Namespace, params: Params, B: Array, p_sigma: Array, gamma: Array, z: Array, f: Array
 ) -> Step:
-    """Weights by phase, natural gradient and expansion."""
-    # === Weights ===
+    """Steps 3 to 10: weights by phase, natural gradient and expansion.
+
+    The paper updates B by eq. (11), then compares B' = B exp(eta_B G_B / 2) with B along the
+    eigenvectors e_i of B B^T, and expands:
+
+        tau_i = e_i^T (B' B'^T - B B^T) e_i / (e_i^T B B^T e_i)                          eq. (16)
+        gamma <- max((1 - c_gamma) gamma + c_gamma sqrt(1 + d_gamma max_i tau_i), 1)     eq. (17)
+        Q = I + (gamma - 1) sum_i 1[tau_i > 0] e_i e_i^T,   in the movement phase        eq. (13)
+        B' <- Q B' / det(Q)^(1/d),   sigma <- sigma det(Q)^(1/d)                  eqs. (14), (15)
+
+    We multiply B from the right only. With the eigenvectors v_i of B^T B, for which
+    B v_i = |B^T e_i| e_i, we have Q B = B P for P = I + (gamma - 1) sum_i 1[tau_i > 0] v_i v_i^T.
+    So Q B' = B P exp(eta_B G_B / 2), and neither B' nor any inverse has to be formed here.
+    """
     norm_z2 = norm2(xp, z)
-    by_rank = constant(xp, params.w_hat, z)
-    w_hat = weights_by_candidate(xp, by_rank, f, xp.concat([norm_z2, norm_z2]))
-    lam_F = feasible_count(xp, f, z)
-    odd, _ = pair_sums(w_hat)  # the -1/lambda of w_rank cancels in sums of odd functions
-    p_sigma = (1 - params.c_sigma) * p_sigma + path_scale(params.c_sigma, params.mu_eff) * (odd @ z)
-    phase = phases.phase_of(xp, params.phase, xp.sqrt(norm2(xp, p_sigma)))
-    norm_z = xp.sqrt(norm_z2)
-    w_dist = phases.distance_weights(xp, params.phase, w_hat, xp.concat([norm_z, norm_z]), lam_F)
-    moving = phase == phases.MOVEMENT
-    odd, even = pair_sums(xp.where(moving, w_dist, w_hat) - 1 / params.popsize)
-
-    # === Natural gradient ===
-    G_sigma = xp.sum(even * norm_z2) / params.dim  # tr(G_M) / d
-    G_M = full.second_moment(xp, even, z)
+    selection = phases.select(xp, params, p_sigma, z, norm_z2, f)  # steps 3 to 6
+    p_sigma, phase, lam_F, odd, even, G_sigma = selection
+    G_M = full.second_moment(xp, even, z)  # eq. (8)
+    # eq. (11): a Stretch has determinant 1, so the -G_sigma I of G_B is in it.
     gradient = full.Stretch(G_M.axes, _eta_B(xp, params, phase, lam_F) / 2 * G_M.values)
-    growth = xp.exp(phases.eta_sigma(xp, params.phase, phase, lam_F) / 2 * G_sigma)
+    eta_sigma = phases.eta_sigma(xp, params.phase, phase, lam_F)  # step 7
+    growth = xp.exp(eta_sigma / 2 * G_sigma)  # eq. (9)
 
-    # === Expansion ===
     V, axis_ratio = full.right_axes(xp, B)
-    tau = _second_moment_change(xp, V, gradient)
-    gamma = (1 - params.c_gamma) * gamma + params.c_gamma * xp.sqrt(
-        1 + params.d_gamma * xp.max(tau)
-    )
+    tau = _second_moment_change(xp, V, gradient)  # eq. (16)
+    root = xp.sqrt(1 + params.d_gamma * xp.max(tau))  # eq. (18)
+    gamma = (1 - params.c_gamma) * gamma + params.c_gamma * root  # eq. (17)
     gamma = at_least(xp, gamma, 1.0)
-    log_Q = xp.where(moving & (tau > 0), xp.log(gamma), 0.0)
-    growth = growth * xp.exp(xp.sum(log_Q) / params.dim)  # det(Q)^(1/d)
-    return Step(
-        p_sigma, phase, lam_F, odd @ z, growth, gradient, full.Stretch(V, log_Q), gamma, axis_ratio
-    )
+    log_Q = xp.where((phase == phases.MOVEMENT) & (tau > 0), xp.log(gamma), 0.0)  # eq. (13)
+    growth = growth * xp.exp(xp.sum(log_Q) / params.dim)  # eq. (15): det(Q)^(1/d)
+    expansion = full.Stretch(V, log_Q)  # eq. (14)
+    return Step(p_sigma, phase, lam_F, odd @ z, growth, gradient, expansion, gamma, axis_ratio)
 
 
-def refresh(params: Params, state: State) -> State:
-    """Nothing: each generation looks at the axes itself."""
-    return state
+refresh = unchanged
+shape = full.shape
 
 
-def shape(params: Params, state: State) -> Shape:
-    """What a warm start takes over beside the mean and sigma."""
-    return full.shape_of(array_namespace(state.B), state.B)
-
-
-def report(params: Params, state: State) -> Report:
-    """What the history and the stopping rules look at."""
-    xp = array_namespace(state.mean)
-    phase = phases.phase_of(xp, params.phase, xp.sqrt(norm2(xp, state.p_sigma)))
-    return Report(
-        sigma=state.sigma,
-        deviations=full.deviations(xp, state.sigma, state.B),
-        axis_ratio=state.axis_ratio,
-        norm_v=xp.full_like(state.sigma, xp.nan),
-        phase=phase,
-    )
+def summary(params: Params, state: State) -> Summary:
+    """What the history and the stopping rules read."""
+    phase = phases.phase_of(array_namespace(state.B), params.phase, state.p_sigma)
+    return full.summary(params, state)._replace(phase=phase)
 
 
 def _eta_B(xp: Namespace, params: Params, phase: Array, lam_F: Array) -> Array:
-    """The learning rate of the shape in each phase; lam_F feasible candidates."""
+    """The learning rate of the shape: the user's, or by phase (step 7)."""
     if params.eta_B is not None:
         return xp.full_like(lam_F, params.eta_B)
     return published_eta_B(xp, params.dim, phase, lam_F)
 
 
 def published_eta_B(xp: Namespace, dim: int, phase: Array, lam_F: Array) -> Array:
-    """The learning rate of the shape that the authors recommend, and FM-NES took over."""
+    """The learning rate of the shape that the authors recommend, also for FM-NES (step 7)."""
     rate = dim * xp.tanh(0.02 * lam_F) / (47 * dim**2 + 6400)
     settled = xp.where(phase == phases.STAGNATION, 168 * rate, 12 * rate)
     return xp.where(phase == phases.MOVEMENT, 180 * rate, settled)
 
 
 def _second_moment_change(xp: Namespace, V: Array, gradient: full.Stretch) -> Array:
-    """tau_i: relative change of the second moment along each axis e_i of the old B B^T.
+    """tau_i of eq. (16): relative change of the second moment along each axis e_i of B B^T.
 
-    tau_i = e_i^T B' B'^T e_i / (e_i^T B B^T e_i) - 1 with B' = B E and B^T e_i = |B^T e_i| v_i is
-    v_i^T E^2 v_i - 1: the lengths of the axes cancel.
+    With B' = B E for E = exp(eta_B G_B / 2), and B^T e_i = |B^T e_i| v_i, the lengths of the axes
+    cancel: tau_i = e_i^T B' B'^T e_i / (e_i^T B B^T e_i) - 1 = v_i^T E^2 v_i - 1.
     """
     log_E2 = 2 * gradient.log
     grown = (V.T @ gradient.axes) ** 2 @ xp.expm1(log_E2)

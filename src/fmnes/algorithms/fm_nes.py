@@ -1,12 +1,12 @@
 """FM-NES: fast moving natural evolution strategy.
 
 M. Nomura, I. Ono: "Natural evolution strategy for unconstrained and implicitly constrained
-problems with ridge structure", SSCI 2021, arXiv 2108.09455; the step numbers below are those of
-section II of arXiv 2201.11422, which restates it. DX-NES-IC with the rank-one update of CMA-ES,
-which lets the distribution run along ridges.
+problems with ridge structure", SSCI 2021, arXiv 2108.09455. DX-NES-IC with the rank-one update of
+CMA-ES, which lets the distribution run along ridges. Step and equation numbers are those of
+section II of arXiv 2201.11422, which restates the method.
 
-Covariance sigma^2 B B^T with a full matrix B, det B = 1. O(d^2) time a candidate, one symmetric
-eigendecomposition a generation, O(d^2) memory: for up to some hundred variables.
+Covariance sigma^2 B B^T with a full matrix B, det B = 1. O(d^2) time for each candidate, one
+symmetric eigendecomposition in each generation, O(d^2) memory: for up to some hundred variables.
 """
 
 from dataclasses import dataclass
@@ -15,23 +15,16 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
+from fmnes import _checks as checks
 from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import dx_nes_ic
-from fmnes.algorithms._shared import (
-    Report,
-    Shape,
-    at_most,
-    check_rates,
-    even_default_popsize,
-    is_feasible,
-    mirrored,
-    norm2,
-    pair_sums,
-    path_scale,
-    unless_flat,
-)
+from fmnes.algorithms._paths import next_path, p_c_rate
+from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
+from fmnes.algorithms._settings import check_fields
+from fmnes.algorithms._vectors import at_most, norm2
+from fmnes.algorithms._weights import even_default_popsize, is_feasible, pair_sums
 
 LINEAR = False
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
@@ -67,7 +60,7 @@ class FMNES:
     c_1: float | None = None
 
     def __post_init__(self) -> None:
-        check_rates(eta_B=self.eta_B, c_1=self.c_1)
+        check_fields(self, eta_B=checks.rate, c_1=checks.rate)
 
 
 Settings = FMNES
@@ -78,10 +71,10 @@ class Params(NamedTuple):
 
     dim: int
     popsize: int
-    refresh_every: int
     search: dx_nes_ic.Params
     c_c: float
     c_1: float  # when every candidate is feasible
+    refresh_every: int = 0
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
 
 
@@ -106,15 +99,14 @@ def params(dim: int, popsize: int, settings: FMNES = FMNES()) -> Params:
     return Params(
         dim=dim,
         popsize=popsize,
-        refresh_every=0,
         search=search,
-        c_c=(4 + mu_eff / dim) / (dim + 4 + 2 * mu_eff / dim),
+        c_c=p_c_rate(dim, mu_eff),
         c_1=2 / ((dim + 1.3) ** 2 + mu_eff) if settings.c_1 is None else settings.c_1,
     )
 
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
-    """The first state (step 1)."""
+    """The first state (step 1); it does not need the draw z."""
     xp = array_namespace(mean)
     B, volume = full.normalised_root(xp, shape)
     return State(
@@ -130,42 +122,39 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
     )
 
 
-def transform(params: Params, state: State, z: Array) -> Array:
-    """Steps x - m for rows of draws: sigma B z."""
-    return state.sigma * (z @ state.B.T)
-
-
-def ask(params: Params, state: State, z: Array) -> Array:
-    """Candidates from draws z of shape (lambda/2, d): rows m + sigma B z, then m - sigma B z."""
-    return mirrored(array_namespace(z), state.mean, transform(params, state, z))
+transform = full.transform
+ask = full.mirrored_ask  # step 2
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
-    """The next state, from the draws of `ask` and the values of its candidates."""
+    """The next state, from the draws of `ask` and the values of its candidates.
+
+    The paper's path and its rank-one update are
+
+        p_c <- (1 - c_c) p_c + sqrt(c_c (2 - c_c) mu_eff) B G_delta                      eq. (12)
+        R = (B^-1 p_c) (B^-1 p_c)^T - I,   R_B = R - tr(R) I / d                 eqs. (21), (20)
+        B' <- B' exp(c_1 R_B / 2)                                                        eq. (19)
+
+    Only r = B^-1 p_c enters, so the state holds r instead of p_c, and no matrix is inverted: eq.
+    (12) times B^-1 gives the new r for the old B, and each factor that B is multiplied by
+    multiplies r by its inverse.
+    """
     xp = array_namespace(z)
     mean, sigma, B = state.mean, state.sigma, state.B
-
-    # === Steps 3 to 10, but for B: DX-NES-IC ===
     step = dx_nes_ic.search_step(xp, params.search, B, state.p_sigma, state.gamma, z, f)
-
-    # === Shape (steps 9 to 11): B <- B P exp(eta_B G_B / 2) exp(c_1 R_B / 2) ===
-    r = (1 - params.c_c) * state.B_inv_p_c + path_scale(
-        params.c_c, params.search.mu_eff
-    ) * step.G_delta  # B^-1 p_c, with the new p_c and the old B
+    r = next_path(state.B_inv_p_c, params.c_c, params.search.mu_eff, step.G_delta)  # eq. (12)
     c_1 = params.c_1 * step.lam_F / params.popsize
     c_1 = xp.where(_path_is_free(xp, params, step, r, z, f), c_1, 0.0)
-    stretches = (step.expansion, step.gradient, _rank_one(xp, c_1, r))
     B_new, r_new = B, r
-    for by in stretches:
-        B_new = full.stretched(xp, B_new, by)
-        r_new = full.stretched(xp, r_new, full.inverse(by))
-    taken = full.bounded(xp, B_new)
+    for stretch in (step.expansion, step.gradient, _rank_one(xp, c_1, r)):  # eqs. 14, 11 and 19
+        B_new = full.stretched(xp, B_new, stretch)
+        r_new = full.stretched(xp, r_new, full.inverse(stretch))
     new = State(
-        mean + sigma * (B @ step.G_delta),
-        sigma * step.growth,
-        xp.where(taken, B_new, B),
+        mean + sigma * (B @ step.G_delta),  # eq. (10)
+        sigma * step.growth,  # eqs. (9) and (15)
+        full.if_bounded(xp, B_new, B_new, B),
         step.p_sigma,
-        xp.where(taken, r_new, r),
+        full.if_bounded(xp, B_new, r_new, r),
         step.gamma,
         step.axis_ratio,
         state.B_0,
@@ -175,63 +164,53 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     return unless_flat(xp, f, state, new)
 
 
-def refresh(params: Params, state: State) -> State:
-    """Nothing: each generation looks at the axes itself."""
-    return state
+refresh = unchanged
+shape = full.shape
 
 
-def shape(params: Params, state: State) -> Shape:
-    """What a warm start takes over beside the mean and sigma."""
-    return full.shape_of(array_namespace(state.B), state.B)
+def summary(params: Params, state: State) -> Summary:
+    """What the history and the stopping rules read."""
+    phase = phases.phase_of(array_namespace(state.B), params.search.phase, state.p_sigma)
+    return full.summary(params, state)._replace(phase=phase)
 
 
-def report(params: Params, state: State) -> Report:
-    """What the history and the stopping rules look at."""
-    xp = array_namespace(state.mean)
-    return Report(
-        sigma=state.sigma,
-        deviations=full.deviations(xp, state.sigma, state.B),
-        axis_ratio=state.axis_ratio,
-        norm_v=xp.full_like(state.sigma, xp.nan),
-        phase=phases.phase_of(xp, params.search.phase, xp.sqrt(norm2(xp, state.p_sigma))),
-    )
-
-
-# One rank-one update stretches the path's axis by at most exp() of this. What it asks for is about
-# 1/d, and up to 2 at d = 3; only a path that stayed long in a distribution that shrank along it
+# One rank-one update stretches the path's axis by at most exp() of this. It asks for about 1/d,
+# and for up to 2 at d = 3. Only a path that stayed long while the distribution shrank along it
 # could ask for more, and exp() of that could overflow.
 _LARGEST_STRETCH = 5.0
 
 
 def _rank_one(xp: Namespace, c_1: Array, r: Array) -> full.Stretch:
-    """exp(c_1 R_B / 2) with R = r r^T - I, R_B = R - tr(R) I / d: a stretch along r (step 11)."""
-    norm_r2 = norm2(xp, r)
-    length = xp.where(norm_r2 > 0, xp.sqrt(norm_r2), xp.ones_like(norm_r2))
-    log = at_most(xp, c_1 * norm_r2 / 2, _LARGEST_STRETCH)
-    return full.Stretch((r / length)[:, None], log[None])
+    """exp(c_1 R_B / 2) of eqs. (19) to (21): a stretch along r.
+
+    R = r r^T - I has the eigenvalue |r|^2 - 1 along r and -1 elsewhere. A Stretch has determinant
+    1, so the multiples of I drop out, and the logarithm along r is c_1 |r|^2 / 2.
+    """
+    return full.along(xp, r, at_most(xp, c_1 * norm2(xp, r) / 2, _LARGEST_STRETCH))
 
 
 # How clearly infeasible candidates have to lie behind, in standard deviations of their sum. With 1
-# the constrained ellipsoid (d = 20) takes 1.2 times the evaluations of DX-NES-IC, with 2 the gain
-# on the constrained cigar falls from 1.5 to 1.3; in between neither is seen.
+# the constrained ellipsoid (d = 20) takes 1.2 times the evaluations of DX-NES-IC; with 2 the gain
+# on the constrained cigar falls from 1.5 to 1.3. 1.5 avoids both.
 _BEHIND = 1.5
 
 
 def _path_is_free(
     xp: Namespace, params: Params, step: dx_nes_ic.Step, r: Array, z: Array, f: Array
 ) -> Array:
-    """Whether this generation takes the rank-one update: not where it leads out of the domain.
+    """Whether this generation takes the rank-one update: not if the path leads out of the domain.
 
-    The paper says only that there is a condition, because the bare update does harm under
-    implicit constraints. It does so where the mean closes in on a boundary: the path points at
-    the boundary, and a distribution stretched along it wastes its candidates beyond. So the
-    candidates are asked. Were feasibility unrelated to the path, the sum of <z_i, r/|r|> over the
-    n infeasible ones would be N(0, n) (less, where both of a pair are infeasible); the update is
-    taken if it lies 1.5 standard deviations on the side behind. A boundary beside the path lets
-    enough updates pass, one ahead of it none, and without infeasible candidates 0 <= 0 always
-    holds. benchmarks/fm_nes_evidence.py compares it with simpler conditions ("always", "in the
-    movement phase", "all feasible"): it alone comes near the published gains on ridges both with
-    and without constraints, and is as good as DX-NES-IC on the other constrained functions.
+    The abstract of the SSCI 2021 paper says only that there is a condition, because the bare
+    update does harm under implicit constraints. It does harm where the mean approaches a boundary:
+    the path points at the boundary, and a distribution stretched along the path wastes its
+    candidates beyond. Our condition looks at the infeasible candidates. If feasibility did not
+    depend on the path, the sum of <z_i, r/|r|> over the n infeasible ones would be N(0, n) (less
+    if both of a pair are infeasible). The update is taken if that sum lies 1.5 standard deviations
+    on the side behind. A boundary beside the path lets enough updates pass, one ahead of it none,
+    and without infeasible candidates 0 <= 0 always holds. benchmarks/fm_nes_evidence.py compares
+    this condition with simpler ones ("always", "in the movement phase", "all feasible"): it alone
+    comes near the published gains on ridges both with and without constraints, and is as good as
+    DX-NES-IC on the other constrained functions.
     """
     odd, _ = pair_sums(xp.astype(~is_feasible(xp, f), z.dtype))
     ahead = xp.sum((odd @ z) * r)
@@ -239,13 +218,14 @@ def _path_is_free(
 
 
 def _reset_at_first_infeasible(xp: Namespace, new: State, infeasible: Array) -> State:
-    """The shape as it was at the start, once, when the first infeasible candidate is met.
+    """Reset the shape once, when the first infeasible candidate appears.
 
-    The abstract says no more than that. What was learnt where everything was feasible goes: B,
-    the path p_c and the expansion rate. It goes back to the initial B, not to the identity, as a
-    user's own scales are no fruit of the search; sigma and p_sigma, which are no shape, stay.
-    On the constrained ellipsoid and k-tablet of the evidence it saves 3 to 15 % of the evaluations,
-    on the constrained ridges it changes nothing.
+    The abstract of the SSCI 2021 paper says no more than that. We reset what the search learned
+    while everything was feasible: B, the path p_c and the expansion rate. B goes back to its
+    initial value instead of the identity, because the search did not learn a scale that the user
+    gave. sigma and p_sigma are no part of the shape and stay. On the constrained ellipsoid and
+    k-tablet of the evidence the reset saves 3 to 15 % of the evaluations; on the constrained ridges
+    it changes nothing.
     """
     reset = infeasible & (new.always_feasible > 0)
     return new._replace(

@@ -1,46 +1,57 @@
 """Separable CMA-ES.
 
 R. Ros, N. Hansen: "A simple modification in CMA-ES achieving linear time and space complexity",
-PPSN X, 2008.
+PPSN X, 2008. One generation, in the letters of the paper; the numbers (s1) to (s7) are ours, for
+the comments below. C is the diagonal of CMA-ES's matrix, D^2 = C, and z_i*z_i is by coordinates.
 
-Covariance sigma^2 D^2, the diagonal of CMA-ES's matrix, learned (n + 2)/3 times as fast because
-it has that many times fewer parameters: O(d) time a candidate and O(d) memory.
+    (s1)  x_i = m + sigma D z_i,   z_i ~ N(0, I)
+    (s2)  m <- m + sigma D sum_i w_i z_i
+    (s3)  p_sigma <- (1 - c_sigma) p_sigma + sqrt(c_sigma (2 - c_sigma) mu_eff) sum_i w_i z_i
+    (s4)  sigma <- sigma exp((c_sigma / d_sigma) (|p_sigma| / E|N(0, I)| - 1))
+    (s5)  h = 1 if |p_sigma| / sqrt(1 - (1 - c_sigma)^(2 (t + 1))) < (1.4 + 2 / (d + 1)) E|N(0, I)|
+    (s6)  p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) D sum_i w_i z_i
+    (s7)  C <- (1 - c_1 - c_mu) C + c_1 (p_c*p_c + (1 - h) c_c (2 - c_c) C)
+               + c_mu sum_i w_i (D z_i)*(D z_i),   c_1 = c_cov / mu_eff, c_mu = c_cov (1 - 1/mu_eff)
 
-Which separable CMA-ES is meant matters, by a third of the evaluations. The default is the paper:
-one rate c_cov, of which the share 1/mu_eff goes to the path and the rest to the samples. The
+C is learned (d + 2)/3 times as fast as CMA-ES's matrix because it has that many times fewer
+parameters: O(d) time for each candidate and O(d) memory.
+
+Implementations of separable CMA-ES differ by a third of the evaluations. The default here is the
+paper: one rate c_cov, of which the share 1/mu_eff goes to the path and the rest to the samples. The
 package cmaes (SepCMA) gives the whole of c_cov to the samples, and to the path the c_1 of the
-full CMA-ES, not (n + 2)/3 times it. pycma (CMA_diagonal) has newer rates, negative weights for
+full CMA-ES, not (d + 2)/3 times it. pycma (CMA_diagonal) has newer rates, negative weights for
 the worse half of the population and an exponential update: `SepCMA(rates="pycma")`.
 """
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes import _checks as checks
 from fmnes import kernels
 from fmnes._arrays import Array, Namespace, constant
-from fmnes.algorithms import _shared
-from fmnes.algorithms._balance import common_factor
-from fmnes.algorithms._shared import (
-    Report,
+from fmnes.algorithms import _paths as paths
+from fmnes.algorithms import _weights as weights
+from fmnes.algorithms._records import (
     Shape,
+    Summary,
     diagonal_of,
-    effective_size,
-    norm2,
-    norm_of_normal,
-    path_scale,
+    summary_without_v,
     unchanged,
     unless_flat,
-    weights_by_candidate,
 )
+from fmnes.algorithms._rescaling import common_factor
+from fmnes.algorithms._settings import check_fields
+from fmnes.algorithms._vectors import norm2
 
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
-default_popsize = _shared.default_popsize
+default_popsize = weights.default_popsize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +79,7 @@ class SepCMA:
     rates: Literal["ros-hansen", "pycma"] = "ros-hansen"
 
     def __post_init__(self) -> None:
-        if self.rates not in ("ros-hansen", "pycma"):
-            raise ValueError(f"rates: expected 'ros-hansen' or 'pycma', got {self.rates!r}")
+        check_fields(self, rates=partial(checks.choice, options=("ros-hansen", "pycma")))
 
 
 Settings = SepCMA
@@ -111,7 +121,7 @@ def params(dim: int, popsize: int, settings: SepCMA = SepCMA()) -> Params:
 
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
-    """The first state; of a shape it keeps the diagonal."""
+    """The first state; it takes the diagonal of a shape, and does not need the draw z."""
     xp = array_namespace(mean)
     zeros = xp.zeros_like(mean)
     return State(mean, sigma, diagonal_of(xp, shape), zeros, zeros, xp.zeros_like(sigma))
@@ -125,7 +135,7 @@ def transform(params: Params, state: State, z: Array) -> Array:
 def ask(params: Params, state: State, z: Array) -> Array:
     """Candidates m + sigma D z from draws z of shape (lambda, d)."""
     xp = array_namespace(z)
-    return kernels.select(xp, z.dtype).candidates(xp, state.mean, state.sigma * state.D, z)
+    return kernels.select(xp, z.dtype).candidates(xp, state.mean, state.sigma * state.D, z)  # (s1)
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
@@ -134,26 +144,26 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     mean, sigma, D, p_sigma, p_c, generation = state
     kernel = kernels.select(xp, z.dtype)
     _, norm_z2 = kernel.row_products(xp, z)
-    w_m = weights_by_candidate(xp, constant(xp, np.clip(params.w, 0, None), z), f, norm_z2)
-    w = w_m
+    w_m = constant(xp, np.clip(params.w, 0, None), z)
+    w = w_m = weights.weights_by_candidate(xp, w_m, f, norm_z2)
     if params.active:
-        w = weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
+        w = weights.weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
     gz, _, gzz = kernel.moments(xp, z, w_m, None, w)
 
-    # === Step size: gz is D^-1 sum w (x - m) / sigma ===
-    p_sigma = (1 - params.c_sigma) * p_sigma + path_scale(params.c_sigma, params.mu_eff) * gz
+    # === Step size ===
+    p_sigma = paths.next_path(p_sigma, params.c_sigma, params.mu_eff, gz)  # (s3)
     norm_p2 = norm2(xp, p_sigma)
-    growth = params.c_sigma / params.d_sigma * (xp.sqrt(norm_p2) / params.chi_n - 1)
+    growth = params.c_sigma / params.d_sigma * (xp.sqrt(norm_p2) / params.chi_n - 1)  # (s4)
 
     # === Covariance ===
-    h = _not_stalled(xp, params, norm_p2, generation)
-    D_new, p_c = (_learn_exponentially if params.active else _learn)(
+    h = _not_stalled(xp, params, norm_p2, generation)  # (s5)
+    D_new, p_c = (_learn_exponentially if params.active else _learn)(  # (s6) and (s7)
         xp, params, D, p_c, gz, gzz - xp.sum(w), h
     )
     k = common_factor(xp, D_new)
     new = State(
-        mean + sigma * D * gz,
-        k * sigma * xp.exp(growth),
+        mean + sigma * D * gz,  # (s2)
+        k * sigma * xp.exp(growth),  # (s4)
         D_new / k,
         p_sigma,
         p_c if params.active else p_c / k,
@@ -166,21 +176,14 @@ refresh = unchanged
 
 
 def shape(params: Params, state: State) -> Shape:
-    """What a warm start takes over beside the mean and sigma."""
+    """The part of the state that a warm start takes over beside the mean and sigma."""
     return Shape(state.D)
 
 
-def report(params: Params, state: State) -> Report:
-    """What the history and the stopping rules look at."""
-    xp = array_namespace(state.mean)
-    sigma, D = state.sigma, state.D
-    return Report(
-        sigma=sigma,
-        deviations=sigma * D,
-        axis_ratio=xp.max(D) / xp.min(D),
-        norm_v=xp.full_like(sigma, xp.nan),
-        phase=xp.zeros_like(sigma),
-    )
+def summary(params: Params, state: State) -> Summary:
+    """What the history and the stopping rules read."""
+    xp, sigma, D = array_namespace(state.D), state.sigma, state.D
+    return summary_without_v(xp, sigma, sigma * D, xp.max(D) / xp.min(D))
 
 
 def _ros_hansen(dim: int, popsize: int) -> Params:
@@ -188,14 +191,14 @@ def _ros_hansen(dim: int, popsize: int) -> Params:
     half = popsize // 2
     w_prime = [max(0.0, math.log(half + 1) - math.log(i)) for i in range(1, popsize + 1)]
     w = np.asarray(w_prime) / math.fsum(w_prime)
-    mu_eff = effective_size(w)
+    mu_eff = weights.effective_size(w)
     rank_mu = min(1.0, (2 * mu_eff - 1) / ((dim + 2) ** 2 + mu_eff))
     c_cov = 2 / (mu_eff * (dim + math.sqrt(2)) ** 2) + (1 - 1 / mu_eff) * rank_mu
-    # The paper has no upper bound; with lambda = 12 d, as Rastrigin asks for, c_cov would be
-    # almost 2 at d = 200, and D^2 negative.
+    # The paper has no upper bound. With lambda = 12 d, as Rastrigin's function asks for, c_cov
+    # would be almost 2 at d = 200, and D^2 negative.
     c_cov = min(1.0, (dim + 2) / 3 * c_cov)
     c_sigma = (mu_eff + 2) / (dim + mu_eff + 3)
-    chi_n = norm_of_normal(dim)
+    chi_n = paths.norm_of_normal(dim)
     return Params(
         dim=dim,
         popsize=popsize,
@@ -203,10 +206,10 @@ def _ros_hansen(dim: int, popsize: int) -> Params:
         w=w,
         mu_eff=mu_eff,
         c_sigma=c_sigma,
-        d_sigma=1 + c_sigma + 2 * max(0.0, math.sqrt((mu_eff - 1) / (dim + 1)) - 1),
+        d_sigma=paths.sigma_damping(dim, mu_eff, c_sigma),
         c_c=4 / (dim + 4),
-        c_1=c_cov / mu_eff,
-        c_mu=c_cov * (1 - 1 / mu_eff),
+        c_1=c_cov / mu_eff,  # (s7)
+        c_mu=c_cov * (1 - 1 / mu_eff),  # (s7)
         chi_n=chi_n,
         h_limit=((1.4 + 2 / (dim + 1)) * chi_n) ** 2,
     )
@@ -214,14 +217,14 @@ def _ros_hansen(dim: int, popsize: int) -> Params:
 
 def _pycma(dim: int, popsize: int) -> Params:
     """The constants of pycma 4.5 with CMA_diagonal=True."""
-    w = np.asarray([math.log((popsize + 1) / 2) - math.log(i) for i in range(1, popsize + 1)])
+    w = weights.cma_weights(popsize)
     plus, minus = np.clip(w, 0, None), np.clip(w, None, 0)
-    mu_eff, mu_eff_minus = effective_size(plus), effective_size(minus)
+    mu_eff, mu_eff_minus = weights.effective_size(plus), weights.effective_size(minus)
     c_1 = 1 / (dim + 2 * math.sqrt(dim) + mu_eff / dim)
     c_mu = (0.25 + mu_eff + 1 / mu_eff - 2) / (dim + 4 * math.sqrt(dim) + mu_eff / 2)
     c_mu = min(1 - c_1, c_mu)
-    # The negative weights undo the decay of D at most (1 + c_1 / c_mu), and count for no more
-    # than their own effective size allows.
+    # The negative weights at most undo the decay of D (1 + c_1 / c_mu), and count for no more than
+    # their own effective size allows.
     total_minus = min(1 + c_1 / c_mu, 1 + 2 * mu_eff_minus / (mu_eff + 2))
     c_sigma = min(0.5, (mu_eff + 2) / (dim + mu_eff + 3))
     damping = max(1.0, 3 * (1 - 0.5 ** (dim / 9)))
@@ -236,51 +239,53 @@ def _pycma(dim: int, popsize: int) -> Params:
         c_c=(1 + 1 / dim + mu_eff / dim) / (math.sqrt(dim) + 1 / dim + 2 * mu_eff / dim),
         c_1=c_1,
         c_mu=c_mu,
-        chi_n=norm_of_normal(dim),
+        chi_n=paths.norm_of_normal(dim),
         h_limit=(2 + 4 / (dim + 1)) * dim,
     )
 
 
 def _not_stalled(xp: Namespace, params: Params, norm_p2: Array, generation: Array) -> Array:
-    """h: 1, or 0 while p_sigma is so long that sigma has to grow before D learns from p_c.
+    """The h of (s5): 0 while p_sigma is so long that sigma has to grow before D learns from p_c.
 
-    The variance 1 - (1 - c_sigma)^(2 (g + 1)) of a young path is taken by way of expm1, which
-    float32 and a c_sigma of 1e-8 do not round to zero.
+    The variance 1 - (1 - c_sigma)^(2 (t + 1)) of a young path is computed with expm1, so that it
+    does not round to zero in float32 with a c_sigma of 1e-8.
     """
     variance = -xp.expm1(2 * math.log1p(-params.c_sigma) * (generation + 1))
     return xp.astype(norm_p2 < params.h_limit * variance, norm_p2.dtype)
 
 
-# Beyond this D means nothing beside the rest of the covariance, and within it no square overflows
-# in float32.
+# Beyond this limit D does not matter beside the rest of the covariance, and within it no square
+# overflows in float32.
 _D_LIMIT = 1e18
 
 
 def _learn(
     xp: Namespace, params: Params, D: Array, p_c: Array, gz: Array, G_mu: Array, h: Array
 ) -> tuple[Array, Array]:
-    """C <- (1 - c_1 - c_mu) C + c_1 (p_c^2 + (1 - h) c_c (2 - c_c) C) + c_mu sum w (D z)^2.
+    """D and p_c by (s6) and (s7).
 
-    Here with D^2 = C taken out of the bracket, and G_mu = sum w (z^2 - 1). No term of the bracket
-    is negative, as c_1 + c_mu <= 1. It can only be near zero where c_1 + c_mu = 1: hence the
-    limit.
+    We take D^2 = C out of (s7): C <- D^2 times the bracket
+    1 + c_1 ((p_c/D)^2 + (1 - h) c_c (2 - c_c) - 1) + c_mu G_mu, with G_mu = sum w (z*z - 1), as
+    the weights sum to 1. No term of it is negative, as c_1 + c_mu <= 1. It can be near zero only
+    where c_1 + c_mu = 1: hence the limit.
     """
     c_c = params.c_c
-    p_c = (1 - c_c) * p_c + h * path_scale(c_c, params.mu_eff) * (D * gz)
+    p_c = paths.next_path(p_c, c_c, params.mu_eff, h * (D * gz))  # (s6)
     kept = (1 - h) * c_c * (2 - c_c)
-    bracket = 1 + params.c_1 * ((p_c / D) ** 2 + kept - 1) + params.c_mu * G_mu
+    bracket = 1 + params.c_1 * ((p_c / D) ** 2 + kept - 1) + params.c_mu * G_mu  # (s7)
     return xp.clip(D * xp.sqrt(xp.clip(bracket, 0.0, None)), 1 / _D_LIMIT, _D_LIMIT), p_c
 
 
 def _learn_exponentially(
     xp: Namespace, params: Params, D: Array, p_c: Array, gz: Array, G_mu: Array, h: Array
 ) -> tuple[Array, Array]:
-    """C <- C 2^Delta where the paper has C (1 + Delta): equal for Delta = 0 and 1, and never 0.
+    """D and p_c as in pycma: C <- C 2^Delta where (s7) has C (1 + Delta).
 
-    Negative weights can make 1 + Delta negative. pycma keeps the path in the coordinates z too.
+    Both are equal for Delta = 0 and 1. Negative weights can make 1 + Delta negative; 2^Delta is
+    always positive. pycma keeps the path in the coordinates of z too.
     """
     c_c = params.c_c
-    p_c = (1 - c_c) * p_c + h * path_scale(c_c, params.mu_eff) * gz
+    p_c = paths.next_path(p_c, c_c, params.mu_eff, h * gz)
     c_1 = params.c_1 * (1 - (1 - h) * c_c * (2 - c_c))
     Delta = c_1 * (p_c * p_c - 1) + params.c_mu * G_mu
     return xp.clip(D * xp.exp(0.5 * math.log(2) * Delta), 1 / _D_LIMIT, _D_LIMIT), p_c

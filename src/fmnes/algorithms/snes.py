@@ -1,11 +1,16 @@
 """SNES: separable natural evolution strategy.
 
 T. Schaul, T. Glasmachers, J. Schmidhuber: "High dimensions and heavy tails for natural evolution
-strategies", GECCO 2011.
+strategies", GECCO 2011. One generation, in the letters of the paper; the numbers (s1) to (s3) are
+ours, for the comments below:
+
+    (s1)  x_i = m + s * z_i,   z_i ~ N(0, I)
+    (s2)  m <- m + s * sum_i u_i z_i
+    (s3)  s <- s * exp((eta_sigma / 2) sum_i u_i (z_i*z_i - 1))
 
 Covariance diag(s*s): one step size for each coordinate and nothing else, so it is the shortest
-method here and the cheapest, O(d) time a candidate. It knows no evolution path: on badly scaled
-problems CR-FM-NES and separable CMA-ES need fewer evaluations.
+method here and the cheapest, O(d) time for each candidate. It has no evolution path: on badly
+scaled problems CR-FM-NES and separable CMA-ES need fewer evaluations.
 """
 
 import math
@@ -16,23 +21,23 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes import _checks as checks
 from fmnes import kernels
 from fmnes._arrays import Array, Namespace, constant
-from fmnes.algorithms import _shared
-from fmnes.algorithms._shared import (
-    Report,
+from fmnes.algorithms import _weights as weights
+from fmnes.algorithms._records import (
     Shape,
-    check_rates,
+    Summary,
     diagonal_of,
-    nes_weights,
+    summary_without_v,
     unchanged,
     unless_flat,
-    weights_by_candidate,
 )
+from fmnes.algorithms._settings import check_fields
 
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
-default_popsize = _shared.default_popsize
+default_popsize = weights.default_popsize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +64,7 @@ class SNES:
     eta_sigma: float | None = None
 
     def __post_init__(self) -> None:
-        check_rates(eta_sigma=self.eta_sigma)
+        check_fields(self, eta_sigma=checks.rate)
 
 
 Settings = SNES
@@ -89,13 +94,13 @@ def params(dim: int, popsize: int, settings: SNES = SNES()) -> Params:
     return Params(
         dim=dim,
         popsize=popsize,
-        u=nes_weights(popsize) - 1 / popsize,
+        u=weights.nes_weights(popsize) - 1 / popsize,
         eta_sigma=default if settings.eta_sigma is None else settings.eta_sigma,
     )
 
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
-    """The first state; of a shape it keeps the diagonal."""
+    """The first state; it takes the diagonal of a shape, and does not need the draw z."""
     return State(mean, sigma * diagonal_of(array_namespace(mean), shape))
 
 
@@ -107,22 +112,22 @@ def transform(params: Params, state: State, z: Array) -> Array:
 def ask(params: Params, state: State, z: Array) -> Array:
     """Candidates m + s z from draws z of shape (lambda, d)."""
     xp = array_namespace(z)
-    return kernels.select(xp, z.dtype).candidates(xp, state.mean, state.s, z)
+    return kernels.select(xp, z.dtype).candidates(xp, state.mean, state.s, z)  # (s1)
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
     """The next state, from the draws of `ask` and the values of its candidates.
 
-    The exponential keeps s positive, and one generation changes ln s_j by no more than
-    eta_sigma / 2 times the largest z_j^2: whatever the ranking, s stays a finite number.
+    The exponential keeps s positive. One generation changes ln s_j by no more than eta_sigma / 2
+    times the largest z_j^2, so s stays finite for any ranking.
     """
     xp = array_namespace(z)
     kernel = kernels.select(xp, z.dtype)
     _, norm_z2 = kernel.row_products(xp, z)
-    u = weights_by_candidate(xp, constant(xp, params.u, z), f, norm_z2)
+    u = weights.weights_by_candidate(xp, constant(xp, params.u, z), f, norm_z2)
     gz, _, gzz = kernel.moments(xp, z, u, None, u)  # sum u z, sum u z*z
-    mean = state.mean + state.s * gz
-    s = state.s * xp.exp(0.5 * params.eta_sigma * gzz)  # the -1 drops out: sum u = 0
+    mean = state.mean + state.s * gz  # (s2)
+    s = state.s * xp.exp(0.5 * params.eta_sigma * gzz)  # (s3): the -1 drops out, as sum u = 0
     return unless_flat(xp, f, state, State(mean, s))
 
 
@@ -130,21 +135,14 @@ refresh = unchanged
 
 
 def shape(params: Params, state: State) -> Shape:
-    """What a warm start takes over beside the mean and sigma."""
+    """The part of the state that a warm start takes over beside the mean and sigma."""
     return Shape(state.s / _sigma(array_namespace(state.s), state))
 
 
-def report(params: Params, state: State) -> Report:
-    """What the history and the stopping rules look at."""
-    xp = array_namespace(state.s)
-    sigma = _sigma(xp, state)
-    return Report(
-        sigma=sigma,
-        deviations=state.s,
-        axis_ratio=xp.max(state.s) / xp.min(state.s),
-        norm_v=xp.full_like(sigma, xp.nan),
-        phase=xp.zeros_like(sigma),
-    )
+def summary(params: Params, state: State) -> Summary:
+    """What the history and the stopping rules read."""
+    xp, s = array_namespace(state.s), state.s
+    return summary_without_v(xp, _sigma(xp, state), s, xp.max(s) / xp.min(s))
 
 
 def _sigma(xp: Namespace, state: State) -> Array:

@@ -1,12 +1,23 @@
 """VD-CMA: CMA-ES restricted to a diagonal and one direction.
 
 Y. Akimoto, A. Auger, N. Hansen: "Comparison-based natural gradient optimization in high
-dimension", GECCO 2014.
+dimension", GECCO 2014. One generation, in the letters of the paper; the numbers (v1) to (v7) are
+ours, for the comments below. grad(x) is the natural gradient of the log-likelihood (see
+_vd_gaussian.py).
+
+    (v1)  x_i = m + sigma D y_i,   y_i = (I + v v^T)^(1/2) z_i,   z_i ~ N(0, I)
+    (v2)  m <- m + sum_i w_i (x_i - m)
+    (v3)  p_sigma <- (1 - c_sigma) p_sigma + sqrt(c_sigma (2 - c_sigma) mu_eff)
+              (I + v v^T)^(-1/2) D^-1 sum_i w_i (x_i - m) / sigma
+    (v4)  sigma <- sigma exp((c_sigma / d_sigma) (|p_sigma| / E|N(0, I)| - 1))
+    (v5)  h = 1 if |p_sigma|^2 < (2 + 4 / (d + 1)) d, else 0
+    (v6)  p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) sum_i w_i (x_i - m) / sigma
+    (v7)  (v, D) <- (v, D) + c_mu sum_i w_i grad(x_i) + h c_1 grad(m + sigma p_c)
 
 Covariance sigma^2 D (I + v v^T) D, the model of CR-FM-NES, learned at CMA-ES's rates and with
-step-size control by the length of a path: O(d) time a candidate and O(d) memory. pycma's
-GaussVDSampler learns D and v in the same way, to the last digits, under pycma's own step-size
-rule, whose path is longer: c_sigma is of the order 1/d there, 1/sqrt(d) here.
+step-size control by the length of a path: O(d) time for each candidate and O(d) memory. pycma's
+GaussVDSampler updates D and v in the same way, to the last digits, under pycma's own step-size
+rule with a longer path: c_sigma is of the order 1/d there, 1/sqrt(d) here.
 """
 
 import math
@@ -18,25 +29,16 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes._arrays import Array, Namespace, constant
-from fmnes.algorithms import _shared
+from fmnes.algorithms import _paths as paths
 from fmnes.algorithms import _vd_gaussian as vd
-from fmnes.algorithms._balance import common_factor
-from fmnes.algorithms._shared import (
-    Report,
-    Shape,
-    diagonal_of,
-    effective_size,
-    norm2,
-    norm_of_normal,
-    path_scale,
-    unchanged,
-    unless_flat,
-    weights_by_candidate,
-)
+from fmnes.algorithms import _weights as weights
+from fmnes.algorithms._records import Shape, unchanged, unless_flat
+from fmnes.algorithms._rescaling import common_factor
+from fmnes.algorithms._vectors import norm2, with_length_within
 
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
-default_popsize = _shared.default_popsize
+default_popsize = weights.default_popsize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +99,9 @@ class State(NamedTuple):
 
 def params(dim: int, popsize: int, settings: VDCMA = VDCMA()) -> Params:
     """The published constants."""
-    w = _weights(popsize)
-    mu_eff = effective_size(w)
+    w = np.clip(weights.cma_weights(popsize), 0, None)
+    w = w / math.fsum(w)
+    mu_eff = weights.effective_size(w)
     c_sigma = 0.5 / (math.sqrt(dim / mu_eff) + 1)
     factor = max((dim - 5) / 6, 0.5)  # fewer parameters than a full matrix: faster rates
     c_1 = factor * 2 / ((dim + 1.3) ** 2 + mu_eff)
@@ -109,93 +112,64 @@ def params(dim: int, popsize: int, settings: VDCMA = VDCMA()) -> Params:
         w=w,
         mu_eff=mu_eff,
         c_sigma=c_sigma,
-        d_sigma=1 + c_sigma + 2 * max(0.0, math.sqrt((mu_eff - 1) / (dim + 1)) - 1),
-        c_c=(4 + mu_eff / dim) / (dim + 4 + 2 * mu_eff / dim),
+        d_sigma=paths.sigma_damping(dim, mu_eff, c_sigma),
+        c_c=paths.p_c_rate(dim, mu_eff),
         c_1=c_1,
         c_mu=min(1 - c_1, c_mu),
-        chi_n=norm_of_normal(dim),
+        chi_n=paths.norm_of_normal(dim),
     )
 
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
-    """The first state; ``z`` of shape (d,) is the draw that v starts from when none is given."""
+    """The first state; ``z`` of shape (d,) is the draw that v starts from if none is given."""
     xp = array_namespace(mean)
-    v = shape.v if shape.v is not None else z / math.sqrt(params.dim)
-    D = shape.D if shape.C is None else diagonal_of(xp, shape)
+    D, v = vd.initial(xp, shape, z)
     return State(mean, sigma, D, v, xp.zeros_like(mean), xp.zeros_like(mean))
 
 
-def transform(params: Params, state: State, z: Array) -> Array:
-    """Steps x - m for rows of draws: sigma D (I + v v^T)^(1/2) z."""
-    xp = array_namespace(z)
-    return vd.candidates(xp, vd.direction(xp, state.v), None, state.sigma * state.D, z)
-
-
-def ask(params: Params, state: State, z: Array) -> Array:
-    """Candidates m + sigma D (I + v v^T)^(1/2) z from draws z of shape (lambda, d)."""
-    xp = array_namespace(z)
-    return vd.candidates(xp, vd.direction(xp, state.v), state.mean, state.sigma * state.D, z)
+transform = vd.transform  # (v1)
+ask = vd.ask  # (v1)
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
-    """The next state, from the draws of `ask` and the values of its candidates."""
+    """The next state, from the draws of `ask` and the values of its candidates.
+
+    The natural gradient is linear in the samples, so (v7) needs the moments of all of them alone;
+    the path p_c is one more sample, of weight c_1.
+    """
     xp = array_namespace(z)
     mean, sigma, D, v, p_sigma, p_c = state
-    of = vd.direction(xp, v)
-    a, norm_z2 = vd.row_products(xp, of, z)
-    w = weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
-    gz, sums = vd.sample_moments(xp, of, z, a, w, params.c_mu * w)
+    direction = vd.direction_of(xp, v)
+    a, norm_z2 = vd.row_products(xp, direction, z)
+    w = weights.weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
+    gz, moments = vd.sample_moments(xp, direction, z, a, w, params.c_mu * w)
+    gy = D * vd.stretch(xp, direction, gz)  # sum w (x - m) / sigma
 
-    # === Step size: the path is summed in z, which is (I + v v^T)^(-1/2) D^-1 (x - m) / sigma ===
-    p_sigma = (1 - params.c_sigma) * p_sigma + path_scale(params.c_sigma, params.mu_eff) * gz
+    # (v3): z is (I + v v^T)^(-1/2) D^-1 (x - m) / sigma
+    p_sigma = paths.next_path(p_sigma, params.c_sigma, params.mu_eff, gz)
     norm_p2 = norm2(xp, p_sigma)
-    growth = params.c_sigma / params.d_sigma * (xp.sqrt(norm_p2) / params.chi_n - 1)
-    # A long path means that sigma is far too small: v and D wait, they would learn the path.
+    growth = params.c_sigma / params.d_sigma * (xp.sqrt(norm_p2) / params.chi_n - 1)  # (v4)
+    # (v5): a long path means that sigma is far too small; v and D wait, or they learn the path.
     h = xp.astype(norm_p2 < (2 + 4 / (params.dim + 1)) * params.dim, z.dtype)
+    p_c = paths.next_path(p_c, params.c_c, params.mu_eff, h * gy)  # (v6)
 
-    # === Mean and path ===
-    gy = D * vd.stretch(xp, of, gz)  # sum w (x - m) / sigma
-    p_c = (1 - params.c_c) * p_c + h * path_scale(params.c_c, params.mu_eff) * gy
-
-    # === Shape: the path p_c is one more sample, of weight c_1 ===
-    sums = vd.add_sample(of, sums, h * params.c_1, *vd.unstretch(xp, of, p_c / D))
-    D, v = _move(xp, D, v, of.norm_v, vd.natural_gradient(xp, of, sums))
+    path = vd.unstretch(xp, direction, p_c / D)
+    moments = vd.add_sample(direction, moments, h * params.c_1, *path)
+    gradient = vd.natural_gradient(xp, direction, moments)
+    D, v = _move(xp, D, v, direction.norm_v, gradient)  # (v7)
     k = common_factor(xp, D)
-    new = State(mean + sigma * gy, k * sigma * xp.exp(growth), D / k, v, p_sigma, p_c / k)
-    return unless_flat(xp, f, state, new)
+    mean, sigma = mean + sigma * gy, k * sigma * xp.exp(growth)  # (v2) and (v4)
+    return unless_flat(xp, f, state, State(mean, sigma, D / k, v, p_sigma, p_c / k))
 
 
 refresh = unchanged
-
-
-def shape(params: Params, state: State) -> Shape:
-    """What a warm start takes over beside the mean and sigma."""
-    return Shape(state.D, state.v)
-
-
-def report(params: Params, state: State) -> Report:
-    """What the history and the stopping rules look at."""
-    xp = array_namespace(state.mean)
-    sigma, D, v = state.sigma, state.D, state.v
-    return Report(
-        sigma=sigma,
-        deviations=vd.deviations(xp, sigma, D, v),
-        axis_ratio=vd.axis_ratio_bound(xp, D, v),
-        norm_v=xp.sqrt(norm2(xp, v)),
-        phase=xp.zeros_like(sigma),
-    )
-
-
-def _weights(popsize: int) -> NDArray[np.float64]:
-    """CMA-ES's positive weights: proportional to ln((lambda + 1)/2) - ln i for i <= lambda/2."""
-    half = popsize // 2
-    w = [math.log((popsize + 1) / 2) - math.log(i) for i in range(1, half + 1)]
-    return np.asarray(w + [0.0] * (popsize - half)) / math.fsum(w)
+shape = vd.shape
+summary = vd.summary
 
 
 _LARGEST_STEP = 0.7  # of any D_j, or of |v|, in one generation
-# Beyond these neither D nor v means anything beside the rest of the covariance, and within them
-# no square overflows in float32. |v| = 1e7 is a condition number of 1e14.
+# Beyond these limits D and v do not matter beside the rest of the covariance, and within them no
+# square overflows in float32. |v| = 1e7 is a condition number of 1e14.
 _D_LIMIT = 1e18
 _V_LIMITS = (0.1, 1e7)
 
@@ -203,19 +177,18 @@ _V_LIMITS = (0.1, 1e7)
 def _move(
     xp: Namespace, D: Array, v: Array, norm_v: Array, gradient: vd.Gradient
 ) -> tuple[Array, Array]:
-    """D and v after the natural-gradient step, cut to 70 % of what they were.
+    """D and v after the natural-gradient step (v7), cut to 70 % of what they were.
 
     The cut keeps D positive and v away from zero in one generation, but not in many. The step in
     v grows like 1/|v|, so once v is short the cut always acts, on D as well, by a factor like
-    |v|^2; and for d < 5 v gets shorter under such steps more often than longer. Then D stands
-    still: with two variables the ellipsoid is lost in 12 of 20 runs (pycma's VD-CMA loses it the
-    same way). |v| = 0.1 changes no variance by more than 1 %, so that is where we stop it: 20 of
-    20 runs, and nothing changes for d >= 10.
+    |v|^2; and for d < 5 v gets shorter under such steps more often than longer. Then D stops
+    changing: with two variables the ellipsoid is lost in 12 of 20 runs (pycma's VD-CMA loses it the
+    same way). |v| = 0.1 changes no variance by more than 1 %, so we stop v there: 20 of 20 runs
+    succeed, and nothing changes for d >= 10.
     """
     s = gradient.log_D
     size = xp.maximum(xp.max(xp.abs(s)), xp.sqrt(norm2(xp, gradient.v)) / norm_v)
     fraction = 1 / xp.clip(size / _LARGEST_STEP, 1.0, None)
     D = xp.clip(D * (1 + fraction * s), 1 / _D_LIMIT, _D_LIMIT)
     v = v + fraction * gradient.v
-    length = xp.sqrt(norm2(xp, v))
-    return D, v * (xp.clip(length, *_V_LIMITS) / length)
+    return D, with_length_within(xp, v, _V_LIMITS)

@@ -1,10 +1,18 @@
 """xNES: exponential natural evolution strategy.
 
 T. Glasmachers, T. Schaul, Y. Sun, D. Wierstra, J. Schmidhuber: "Exponential natural evolution
-strategies", GECCO 2010. The natural gradient alone: no paths, no phases.
+strategies", GECCO 2010. The natural gradient alone: no paths, no phases. One generation, in the
+letters of the paper; the numbers (x1) to (x6) are ours, for the comments below:
 
-Covariance sigma^2 B B^T with a full matrix B, det B = 1. Rotation does not matter to it; O(d^2)
-time a candidate and O(d^2) memory, for up to some hundred variables.
+    (x1)  x_i = m + sigma B z_i,   z_i ~ N(0, I)
+    (x2)  G_delta = sum_i w_i z_i
+    (x3)  G_M = sum_i w_i (z_i z_i^T - I),   G_sigma = tr(G_M) / d,   G_B = G_M - G_sigma I
+    (x4)  m <- m + sigma B G_delta
+    (x5)  sigma <- sigma exp(eta_sigma G_sigma / 2)
+    (x6)  B <- B exp(eta_B G_B / 2)
+
+Covariance sigma^2 B B^T with a full matrix B, det B = 1. The method does not depend on rotations;
+O(d^2) time for each candidate and O(d^2) memory, for up to some hundred variables.
 """
 
 import math
@@ -15,22 +23,17 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes import _checks as checks
 from fmnes._arrays import Array, constant
 from fmnes.algorithms import _full_gaussian as full
-from fmnes.algorithms import _shared
-from fmnes.algorithms._shared import (
-    Report,
-    Shape,
-    check_rates,
-    nes_weights,
-    norm2,
-    unless_flat,
-    weights_by_candidate,
-)
+from fmnes.algorithms import _weights as weights
+from fmnes.algorithms._records import Shape, unless_flat
+from fmnes.algorithms._settings import check_fields
+from fmnes.algorithms._vectors import norm2
 
 LINEAR = False
 ANTITHETIC = False
-default_popsize = _shared.default_popsize
+default_popsize = weights.default_popsize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +63,7 @@ class XNES:
     eta_B: float | None = None
 
     def __post_init__(self) -> None:
-        check_rates(eta_sigma=self.eta_sigma, eta_B=self.eta_B)
+        check_fields(self, eta_sigma=checks.rate, eta_B=checks.rate)
 
 
 Settings = XNES
@@ -93,30 +96,28 @@ def params(dim: int, popsize: int, settings: XNES = XNES()) -> Params:
     return Params(
         dim=dim,
         popsize=popsize,
-        # The axis ratio takes a decomposition that nothing else here needs, and moves slowly:
+        # The axis ratio takes a decomposition that nothing else here needs, and changes slowly:
         # once in d/10 generations keeps its cost below that of the samples.
         refresh_every=max(1, dim // 10),
-        w=nes_weights(popsize) - 1 / popsize,
+        w=weights.nes_weights(popsize) - 1 / popsize,
         eta_sigma=eta if settings.eta_sigma is None else settings.eta_sigma,
         eta_B=eta if settings.eta_B is None else settings.eta_B,
     )
 
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
-    """The first state."""
+    """The first state; it does not need the draw z."""
     xp = array_namespace(mean)
     B, volume = full.normalised_root(xp, shape)
     return State(mean, sigma * volume, B, full.axis_ratio(xp, B))
 
 
-def transform(params: Params, state: State, z: Array) -> Array:
-    """Steps x - m for rows of draws: sigma B z."""
-    return state.sigma * (z @ state.B.T)
+transform = full.transform
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
     """Candidates m + sigma B z from draws z of shape (lambda, d)."""
-    return state.mean + transform(params, state, z)
+    return state.mean + transform(params, state, z)  # (x1)
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
@@ -124,40 +125,27 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     xp = array_namespace(z)
     mean, sigma, B, axis_ratio = state
     norm_z2 = norm2(xp, z)
-    w = weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
+    w = weights.weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
 
-    G_delta = w @ z
-    G_sigma = xp.sum(w * norm_z2) / params.dim  # tr(G_M) / d
-    G_M = full.second_moment(xp, w, z)
-    step = full.Stretch(G_M.axes, params.eta_B / 2 * G_M.values)
-    B_new = full.stretched(xp, B, step)  # B exp(eta_B G_B / 2), G_B = G_M - G_sigma I
+    G_delta = w @ z  # (x2)
+    G_sigma = xp.sum(w * norm_z2) / params.dim  # (x3)
+    G_M = full.second_moment(xp, w, z)  # (x3)
+    # (x6): a Stretch has determinant 1, so the -G_sigma I of G_B is in it.
+    B_new = full.stretched(xp, B, full.Stretch(G_M.axes, params.eta_B / 2 * G_M.values))
 
     new = State(
-        mean + sigma * (B @ G_delta),
-        sigma * xp.exp(params.eta_sigma / 2 * G_sigma),
-        xp.where(full.bounded(xp, B_new), B_new, B),
+        mean + sigma * (B @ G_delta),  # (x4)
+        sigma * xp.exp(params.eta_sigma / 2 * G_sigma),  # (x5)
+        full.if_bounded(xp, B_new, B_new, B),
         axis_ratio,
     )
     return unless_flat(xp, f, state, new)
 
 
 def refresh(params: Params, state: State) -> State:
-    """Look at the axes again."""
+    """The same state with its axis ratio computed again."""
     return state._replace(axis_ratio=full.axis_ratio(array_namespace(state.B), state.B))
 
 
-def shape(params: Params, state: State) -> Shape:
-    """What a warm start takes over beside the mean and sigma."""
-    return full.shape_of(array_namespace(state.B), state.B)
-
-
-def report(params: Params, state: State) -> Report:
-    """What the history and the stopping rules look at."""
-    xp = array_namespace(state.mean)
-    return Report(
-        sigma=state.sigma,
-        deviations=full.deviations(xp, state.sigma, state.B),
-        axis_ratio=state.axis_ratio,
-        norm_v=xp.full_like(state.sigma, xp.nan),
-        phase=xp.zeros_like(state.sigma),
-    )
+shape = full.shape
+summary = full.summary

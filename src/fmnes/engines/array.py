@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fmnes import draws
 from fmnes._arrays import Array, constant
-from fmnes.engines import summary
+from fmnes.engines import generation
 from fmnes.engines.contract import EngineSpec, Generation
 
 
@@ -19,7 +19,7 @@ class ArrayEngine:
         self._algorithm, self.params, self.state = spec.algorithm, spec.params, spec.state
         self.initial = spec.initial
         if self.initial is None:
-            self.initial = spec.algorithm.report(spec.params, spec.state).deviations
+            self.initial = spec.algorithm.summary(spec.params, spec.state).deviations
         self.best = spec.best
         self._address = spec.address
         self._converged = spec.tolx * self.initial
@@ -32,7 +32,7 @@ class ArrayEngine:
             out = self._candidates(first, last)
         else:
             self._draws()
-            for a, b in summary.pieces(self._algorithm, first, last, self.params.dim):
+            for a, b in generation.pieces(self._algorithm, first, last, self.params.dim):
                 out[a - first : b - first] = self._candidates(a, b)
         if not self.params.store_draws:
             self._z = None
@@ -40,19 +40,21 @@ class ArrayEngine:
 
     def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
         """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
-        z, shown = self._draws(), summary.survey(values)
+        z, shown = self._draws(), generation.survey(values)
         if shown.least < best_so_far:
-            best = summary.best_of(values)
+            best = generation.best_of(values)
             self.best = self._candidates(best, best + 1)[0, :]
-        f = constant(array_namespace(z), summary.values_for(z.dtype, values), z)
+        f = constant(array_namespace(z), generation.values_for(z.dtype, values), z)
         self.state = self._algorithm.tell(self.params, self.state, z, f)
         self._address = self._address._replace(generation=self._address.generation + 1)
         self._z = None
         every = self.params.refresh_every
         if every and self._address.generation % every == 0:
             self.state = self._algorithm.refresh(self.params, self.state)
-        report = self._algorithm.report(self.params, self.state)
-        return summary.generation(shown, summary.figures(report, self.state.mean, self._converged))
+        summary = self._algorithm.summary(self.params, self.state)
+        return generation.to_record(
+            shown, generation.figures(summary, self.state.mean, self._converged)
+        )
 
     def _candidates(self, first: int, last: int) -> Array:
         algorithm, params, state = self._algorithm, self.params, self.state

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fmnes._arrays import Array
 from fmnes.algorithms import Algorithm
 from fmnes.draws import array_draws
-from fmnes.engines import summary
+from fmnes.engines import generation
 from fmnes.engines.contract import EngineSpec, Generation
 
 
@@ -45,15 +45,15 @@ class JaxEngine:
 
     def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
         """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
-        shown = summary.survey(values)
+        shown = generation.survey(values)
         if shown.least < best_so_far:
-            best = summary.best_of(values)
+            best = generation.best_of(values)
             if self._one_by_one:
                 self.best = self._step.candidate(self._words, self.state, best)
             else:
                 self.best = self._step.row(self._sample()[0], best)
         dtype = self.state.mean.dtype
-        f = summary.values_for(dtype, values).astype(dtype)
+        f = generation.values_for(dtype, values).astype(dtype)
         z = self._step.draw(self._words, self.state) if self._one_by_one else self._sample()[1]
         self.state, figures = self._step.tell(self.state, z, f, self._converged)
         self._population = None
@@ -61,7 +61,7 @@ class JaxEngine:
         every = self.params.refresh_every
         if every and self._address.generation % every == 0:
             self.state, figures = self._step.refresh(self.state, self._converged)
-        return summary.generation(shown, self._step.to_host(figures))
+        return generation.to_record(shown, self._step.to_host(figures))
 
     def _sample(self) -> tuple[Array, Array]:
         if self._population is None:
@@ -130,7 +130,7 @@ def _compiled(constants: _Constants) -> _Steps:
         return state.mean + jnp.where(i < rows, step, -step)
 
     def figures(state: Any, converged: Array) -> Array:
-        return summary.figures(algorithm.report(params, state), state.mean, converged)
+        return generation.figures(algorithm.summary(params, state), state.mean, converged)
 
     def tell(state: Any, z: Array, f: Array, converged: Array) -> tuple[Any, Array]:
         new = algorithm.tell(params, state, z, f)
@@ -149,5 +149,5 @@ def _compiled(constants: _Constants) -> _Steps:
         stack=jax.jit(jnp.stack),
         tell=jax.jit(tell),
         refresh=jax.jit(refresh),
-        deviations=jax.jit(lambda state: algorithm.report(params, state).deviations),
+        deviations=jax.jit(lambda state: algorithm.summary(params, state).deviations),
     )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from fmnes.algorithms._shared import even_default_popsize
+from fmnes.algorithms._weights import even_default_popsize
 from fmnes.problems import PROBLEMS, Problem
 
 TARGET = 1e-10

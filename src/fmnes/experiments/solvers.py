@@ -20,7 +20,7 @@ import fmnes
 from fmnes import draws
 from fmnes.algorithms import METHODS, Algorithm, cr_fm_nes, sep_cma, vd_cma
 from fmnes.algorithms import _phases as phases
-from fmnes.algorithms._shared import Shape
+from fmnes.algorithms._records import Shape
 from fmnes.draws import Address
 from fmnes.engines import EngineSpec
 from fmnes.engines.array import ArrayEngine
@@ -71,7 +71,7 @@ def _one_rate(dim: int, popsize: int) -> fmnes.CRFMNES:
 
     With the tanh of C: NumPy's has other last bits on other machines.
     """
-    rate = phases.stagnation_rate(math.tanh, dim, popsize)
+    rate = math.tanh(phases.stagnation_argument(dim, popsize))
     return fmnes.CRFMNES(variant="paper", eta_sigma=rate)
 
 

@@ -35,7 +35,7 @@ from fmnes._start import Setup
 from fmnes._stopping import Budget, Stopping
 from fmnes._version import __version__
 from fmnes.algorithms import METHODS
-from fmnes.algorithms._shared import Shape
+from fmnes.algorithms._records import Shape
 from fmnes.engines import Generation
 
 logger = logging.getLogger("fmnes")

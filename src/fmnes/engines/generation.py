@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from fmnes import kernels
 from fmnes._arrays import Array, to_host
 from fmnes.algorithms import Algorithm
-from fmnes.algorithms._shared import Report, is_feasible
+from fmnes.algorithms._records import Summary
+from fmnes.algorithms._weights import is_feasible
 from fmnes.engines.contract import Generation
 from fmnes.kernels.agnostic import Survey
 
@@ -27,25 +28,25 @@ def best_of(values: NDArray[np.float64]) -> int:
     return int(np.argmin(np.where(is_feasible(np, values), values, np.inf)))
 
 
-def figures(report: Report, mean: Array, converged: Array) -> Array:
+def figures(summary: Summary, mean: Array, converged: Array) -> Array:
     """The fields of a `Generation` that describe the state, as one array in their order."""
     xp = array_namespace(mean)
     size = xp.abs(mean)
     resolved = xp.maximum(converged, xp.finfo(mean.dtype).eps * size)
     named = {
-        "sigma": report.sigma,
-        "axis_ratio": report.axis_ratio,
-        "norm_v": report.norm_v,
-        "phase": xp.astype(report.phase, mean.dtype),
-        "deviation_min": xp.min(report.deviations),
-        "deviation_max": xp.max(report.deviations),
+        "sigma": summary.sigma,
+        "axis_ratio": summary.axis_ratio,
+        "norm_v": summary.norm_v,
+        "phase": xp.astype(summary.phase, mean.dtype),
+        "deviation_min": xp.min(summary.deviations),
+        "deviation_max": xp.max(summary.deviations),
         "mean_max": xp.max(size),
-        "shrunk": xp.astype(xp.all(report.deviations <= resolved), mean.dtype),
+        "shrunk": xp.astype(xp.all(summary.deviations <= resolved), mean.dtype),
     }
     return xp.stack([named[name] for name in _FIGURES])
 
 
-def generation(shown: Survey, state: Array) -> Generation:
+def to_record(shown: Survey, state: Array) -> Generation:
     """The record of a generation, from its values and `figures`: one small transfer."""
     named = dict(zip(_FIGURES, to_host(state).tolist(), strict=True))
     named["phase"], named["shrunk"] = int(named["phase"]), named["shrunk"] == 1

@@ -1,0 +1,29 @@
+"""Small operations on vectors of any array library."""
+
+from fmnes._arrays import Array, Namespace
+
+
+def norm2(xp: Namespace, x: Array) -> Array:
+    """|x|^2 of each row, or of a vector."""
+    return xp.sum(x * x, axis=-1)
+
+
+def at_most(xp: Namespace, x: Array, limit: float) -> Array:
+    """The smaller of x and a number (`clip` of the standard costs ten times as much)."""
+    return xp.where(x < limit, x, limit)
+
+
+def at_least(xp: Namespace, x: Array, limit: float) -> Array:
+    """The larger of x and a number."""
+    return xp.where(x > limit, x, limit)
+
+
+def with_length_within(xp: Namespace, v: Array, limits: tuple[float, float]) -> Array:
+    """The vector v, made longer or shorter if its length is outside the limits."""
+    length = xp.sqrt(norm2(xp, v))
+    return v * (xp.clip(length, *limits) / length)
+
+
+def mirrored(xp: Namespace, mean: Array, step: Array) -> Array:
+    """The antithetic population: rows mean + step, then rows mean - step, in the same order."""
+    return xp.concat([mean + step, mean - step], axis=0)

@@ -1,0 +1,77 @@
+"""Population sizes, rank weights, and which candidate gets which weight.
+
+References by number: CMA-ES is N. Hansen's tutorial, arXiv 1604.00772; NES is M. Nomura and
+I. Ono, arXiv 2201.11422, section II.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmnes import kernels
+from fmnes._arrays import Array, Namespace
+
+
+def default_popsize(dim: int) -> int:
+    """4 + floor(3 ln d), the default of CMA-ES (eq. 48) and of most methods since."""
+    return 4 + math.floor(3 * math.log(dim))
+
+
+def even_default_popsize(dim: int) -> int:
+    """The same, rounded up to an even number for methods that sample in pairs."""
+    popsize = default_popsize(dim)
+    return popsize + popsize % 2
+
+
+def nes_weights(popsize: int) -> NDArray[np.float64]:
+    """Positive rank weights of NES, best first, sum 1: max(0, ln(lambda/2 + 1) - ln i).
+
+    NES eqs. (3) and (4), without the -1/lambda of eq. (3).
+    """
+    w_hat = [max(0.0, math.log(popsize / 2 + 1) - math.log(i)) for i in range(1, popsize + 1)]
+    return np.asarray(w_hat) / math.fsum(w_hat)
+
+
+def cma_weights(popsize: int) -> NDArray[np.float64]:
+    """Rank weights of CMA-ES before any scaling (eq. 49): ln((lambda + 1)/2) - ln i."""
+    return np.asarray([math.log((popsize + 1) / 2) - math.log(i) for i in range(1, popsize + 1)])
+
+
+def effective_size(weights: NDArray[np.float64]) -> float:
+    """mu_eff: how many equally weighted samples would average as well as these weights do."""
+    return math.fsum(weights) ** 2 / math.fsum(weights**2)
+
+
+def weights_by_candidate(
+    xp: Namespace, by_rank: Array, f: Array, norm_z2: Array, *, share_ties: bool = True
+) -> Array:
+    """The weight of each candidate's rank; see `fmnes.kernels.agnostic`."""
+    return kernels.select(xp, by_rank.dtype).weights_by_candidate(
+        xp, by_rank, f, norm_z2, share_ties=share_ties
+    )
+
+
+def pair_sums(weights: Array) -> tuple[Array, Array]:
+    """(w+ - w-, w+ + w-): the weights of odd and of even functions of z, per antithetic pair.
+
+    A sum over all candidates, sum_i w_i h(z_i), is a sum over the pairs (z, -z): with the former
+    weights if h(-z) = -h(z), with the latter if h(-z) = h(z).
+    """
+    half = weights.shape[0] // 2
+    return weights[:half] - weights[half:], weights[:half] + weights[half:]
+
+
+def is_feasible(xp: Namespace, f: Array) -> Array:
+    """True where a value can be ranked by itself; +inf and NaN mean infeasible."""
+    return f < xp.inf
+
+
+def feasible_count(xp: Namespace, f: Array, like: Array) -> Array:
+    """lambda_F: the number of feasible candidates, as a 0-d array of the dtype of ``like``."""
+    return xp.sum(xp.astype(is_feasible(xp, f), like.dtype))
+
+
+def is_flat(xp: Namespace, f: Array) -> Array:
+    """Whether all values are equal, and finite."""
+    return xp.all(f == f[0]) & xp.isfinite(f[0])
