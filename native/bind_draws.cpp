@@ -7,23 +7,34 @@ namespace fmnes {
 
 using namespace nb::literals;
 
+// Philox has 32 bits for the row.
+static void expect_rows(const char* argument, int64_t first, int64_t count) {
+    constexpr int64_t ROWS = int64_t{1} << 32;
+    if (first >= 0 && count <= ROWS && first <= ROWS - count) return;
+    refuse(std::string(argument) + ": expected rows from 0 to 2^32 - 1, got " +
+           std::to_string(count) + " from " + std::to_string(first));
+}
+
 template <class T>
-static void bind_normals(nb::module_& m, void (*Kernels::*fill)(const Address&, int64_t, int64_t,
-                                                                int64_t, T*)) {
+using FillNormals = void(const DrawAddress&, int64_t first, int64_t last, int64_t dim, T* out);
+
+template <class T>
+static void bind_normals(nb::module_& m, FillNormals<T>* Kernels::*fill) {
     m.def(
         "normals",
         [fill](uint64_t seed, uint32_t stream, uint64_t generation, int64_t first,
                Output<T, 2> out) {
             const auto rows = static_cast<int64_t>(out.shape(0));
             const auto dim = static_cast<int64_t>(out.shape(1));
+            expect_rows("first", first, rows);
             Unlocked unlocked(rows * dim);
-            (kernels().*fill)(Address{seed, stream, generation}, first, first + rows, dim,
+            (kernels().*fill)(DrawAddress{seed, stream, generation}, first, first + rows, dim,
                               out.data());
         },
         "seed"_a, "stream"_a, "generation"_a, "first"_a, "out"_a.noconvert());
 }
 
-// Words and functions are made eight at a time.
+// Words and functions are computed eight at a time.
 static void expect_eights(const char* argument, size_t got) {
     expect(argument, static_cast<int64_t>(got / 8 * 8), "rows, a multiple of 8", got);
 }
@@ -37,7 +48,8 @@ void bind_draws(nb::module_& m) {
            Output<uint32_t, 2> out) {
             expect_eights("out", out.shape(0));
             expect("out", 4, "columns", out.shape(1));
-            kernels().words(Address{seed, stream, generation}, row,
+            expect_rows("row", row, 1);
+            kernels().words(DrawAddress{seed, stream, generation}, row,
                             static_cast<int64_t>(out.shape(0)), out.data());
         },
         "seed"_a, "stream"_a, "generation"_a, "row"_a, "out"_a.noconvert());

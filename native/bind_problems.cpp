@@ -16,7 +16,7 @@ static const ProblemKernels<float>& kernels_of(const Input<float, 2>&) {
     return kernels().problems_32;
 }
 
-// What every problem is given: the rows, room for the sums of their pieces, room for the values.
+// What every problem gets: the rows, room for the sums of their pieces, and room for the values.
 template <class T>
 struct Task {
     Matrix<T> x;
@@ -25,16 +25,16 @@ struct Task {
 
     Task(const Input<T, 2>& rows, const Output<double, 1>& values)
         : x{rows.data(), static_cast<int64_t>(rows.shape(0)), static_cast<int64_t>(rows.shape(1))},
-          partial(static_cast<size_t>(x.rows * (x.dim / PIECE + 1))),
           out(values.data()) {
         expect("out", x.rows, "numbers", values.size());
+        partial.resize(static_cast<size_t>(pieces(x.rows, x.dim)));
     }
 
     int64_t numbers() const { return x.rows * x.dim; }
 
-    const double* vector(const char* name, const Input<double, 1>& of) const {
-        expect(name, x.dim, "numbers", of.size());
-        return of.data();
+    const double* vector(const char* name, const Input<double, 1>& from) const {
+        expect(name, x.dim, "numbers", from.size());
+        return from.data();
     }
 };
 
@@ -44,9 +44,9 @@ static void bind_plain(nb::module_& m, const char* name,
                        PlainProblem<T>* ProblemKernels<T>::*problem) {
     m.def(name,
           [problem](Input<T, 2> x, Output<double, 1> out) {
-              Task<T> of(x, out);
-              Unlocked unlocked(of.numbers());
-              (kernels_of(x).*problem)(of.x, of.partial.data(), of.out);
+              Task<T> task(x, out);
+              Unlocked unlocked(task.numbers());
+              (kernels_of(x).*problem)(task.x, task.partial.data(), task.out);
           }, "x"_a.noconvert(), "out"_a.noconvert());
 }
 
@@ -56,20 +56,20 @@ static void bind(nb::module_& m) {
     const auto u = "u"_a.noconvert(), scale = "scale"_a.noconvert();
     m.def("weighted_sphere",
           [](Input<T, 2> x, Input<double, 1> scale, Output<double, 1> out) {
-              Task<T> of(x, out);
-              const double* s = of.vector("scale", scale);
-              Unlocked unlocked(of.numbers());
-              kernels_of(x).weighted_sphere(of.x, s, of.partial.data(), of.out);
+              Task<T> task(x, out);
+              const double* s = task.vector("scale", scale);
+              Unlocked unlocked(task.numbers());
+              kernels_of(x).weighted_sphere(task.x, s, task.partial.data(), task.out);
           }, x, scale, out);
     m.def("two_scales",
           [](Input<T, 2> x, Input<double, 1> u, double along, double across,
              Input<double, 1> scale, Output<double, 1> out) {
-              Task<T> of(x, out);
-              const double *s = of.vector("scale", scale), *axis = of.vector("u", u);
+              Task<T> task(x, out);
+              const double *s = task.vector("scale", scale), *axis = task.vector("u", u);
               std::vector<double> a(x.shape(0));
-              Unlocked unlocked(of.numbers());
-              kernels_of(x).two_scales(of.x, axis, along, across, s, of.partial.data(), a.data(),
-                                       of.out);
+              Unlocked unlocked(task.numbers());
+              kernels_of(x).two_scales(task.x, axis, along, across, s, task.partial.data(),
+                                       a.data(), task.out);
           }, x, u, "along"_a, "across"_a, scale, out);
     bind_plain(m, "rosenbrock", &ProblemKernels<T>::rosenbrock);
     bind_plain(m, "rastrigin", &ProblemKernels<T>::rastrigin);

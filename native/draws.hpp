@@ -44,7 +44,7 @@ struct Keys {
 // constructor does what does not depend on the row.
 class Group {
   public:
-    FMNES_INLINE Group(const Keys& keys, const Address& at, int64_t group) : keys_(keys) {
+    FMNES_INLINE Group(const Keys& keys, const DrawAddress& at, int64_t group) : keys_(keys) {
         const uint64_t c2 = at.generation & LOW;
         const uint64_t c3 = (uint64_t{at.stream} << 12) | (at.generation >> 32);
         const uint64_t q1 = M1 * c2;

@@ -1,4 +1,4 @@
-// The extension fmnes.kernels._native: the only file here that knows Python.
+// The extension fmnes.kernels._native. Only this file and the bind_*.cpp know Python.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -40,13 +40,12 @@ void set_level(const std::string& name) {
     if (fmnes::set_level(name)) return;
     std::string expected;
     for (const std::string& one : levels(true)) expected += (expected.empty() ? "" : ", ") + one;
-    throw nb::value_error(
-        ("level: expected one that this machine runs (" + expected + "), got '" + name + "'")
-            .c_str());
+    fmnes::refuse("level: expected one that this machine runs (" + expected + "), got '" + name +
+                  "'");
 }
 
 void set_num_threads(int n) {
-    if (n < 1) throw nb::value_error("n: expected a number of threads >= 1");
+    if (n < 1) fmnes::refuse("n: expected a number of threads >= 1, got " + std::to_string(n));
     fmnes::set_num_threads(n);
 }
 

@@ -7,7 +7,7 @@
 namespace fmnes::FMNES_LEVEL {
 
 template <class T>
-void normals(const Address& at, int64_t first, int64_t last, int64_t dim, T* out) {
+void normals(const DrawAddress& at, int64_t first, int64_t last, int64_t dim, T* out) {
     const int64_t groups = (dim + GROUP - 1) / GROUP, rows = last - first;
     const double work = DRAW_NS * static_cast<double>(rows * groups * GROUP);
     const Keys keys(at.seed);
@@ -31,7 +31,7 @@ void normals(const Address& at, int64_t first, int64_t last, int64_t dim, T* out
 }
 
 // `blocks` is a multiple of eight in both.
-inline void words(const Address& at, int64_t row, int64_t blocks, uint32_t* out) {
+inline void words(const DrawAddress& at, int64_t row, int64_t blocks, uint32_t* out) {
     const Keys keys(at.seed);
     for (int64_t group = 0; group < blocks / LANES; ++group) {
         const Words<PARTS> made = Group(keys, at, group).words<1>(row);

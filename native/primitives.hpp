@@ -1,6 +1,6 @@
-// What the linear-time methods do with the rows of a matrix of draws z: their products, the
-// candidates, weighted sums. fmnes/kernels/agnostic.py writes the same as equations. The bits of a
-// row do not depend on the other rows, and none on the number of threads.
+// The passes of the linear-time methods over a matrix of draws z: products of its rows, candidates,
+// weighted sums. fmnes/kernels/agnostic.py has the same functions in array operations. The bits of
+// a row do not depend on the other rows, and no bit depends on the number of threads.
 #pragma once
 
 #include "rows.hpp"
@@ -8,6 +8,8 @@
 namespace fmnes::FMNES_LEVEL {
 
 // a[row] = <z, vbar> unless vbar is null, and norm2[row] = |z|^2.
+enum Product { NORM2, ALONG, PRODUCTS };
+
 template <class T>
 void row_products(const Matrix<T>& z, const T* vbar, double* partial, T* a, T* norm2) {
     if (vbar == nullptr) {
@@ -17,24 +19,26 @@ void row_products(const Matrix<T>& z, const T* vbar, double* partial, T* a, T* n
                 const f64 at = load(z.data + row * z.dim + j, lanes);
                 return Terms<1>{{at * at}};
             },
-            [&](int64_t row, const double* total) { norm2[row] = static_cast<T>(total[0]); });
+            [&](int64_t row, const double* totals) {
+                norm2[row] = static_cast<T>(totals[NORM2]);
+            });
         return;
     }
-    sum_rows<2>(
+    sum_rows<PRODUCTS>(
         z.rows, z.dim, SUM_NS, partial,
         [&](int64_t row, int64_t j, auto lanes) {
             const f64 at = load(z.data + row * z.dim + j, lanes);
-            return Terms<2>{{at * at, at * load(vbar + j, lanes)}};
+            return Terms<PRODUCTS>{{at * at, at * load(vbar + j, lanes)}};
         },
         [&](int64_t row, const double* totals) {
-            norm2[row] = static_cast<T>(totals[0]);
-            a[row] = static_cast<T>(totals[1]);
+            norm2[row] = static_cast<T>(totals[NORM2]);
+            a[row] = static_cast<T>(totals[ALONG]);
         });
 }
 
 // out[row] = mean + scale (z + c[row] vbar), and if `mirrored` out[rows + row] = mean - the same.
-// The term with vbar, or the mean, is left out where it is null. The step is rounded to T before
-// the mean is added, so that a step asked for alone leads to the same candidate.
+// Without c and vbar: mean + scale z. Without a mean: the step alone. The step is rounded to T
+// before the mean is added, so that a step computed alone leads to the same candidate.
 template <class T>
 void candidates(const Matrix<T>& z, const T* mean, const T* scale, const T* c, const T* vbar,
                 bool mirrored, T* out) {
@@ -57,64 +61,66 @@ void candidates(const Matrix<T>& z, const T* mean, const T* scale, const T* c, c
 // Coordinates whose sums stay in the first cache, and rows that are added in one go.
 constexpr int64_t COLUMNS = 512, TOGETHER = 4;
 
-// Four rows with the weights of their three sums.
+// Four rows with their weights.
 template <class T>
 struct Batch {
     const T* z[TOGETHER];
-    double w[SUMS][TOGETHER];
+    double w[MOMENTS][TOGETHER];
 };
 
-// The next four rows that have a weight, from `row` on; where there are no four, some of weight 0.
+// The next four rows with a weight other than 0, from `row` on; filled up with rows of weight 0.
 template <class T>
-FMNES_INLINE Batch<T> next_batch(const Matrix<T>& z, const T* const (&w)[SUMS], int64_t& row) {
-    Batch<T> of;
+FMNES_INLINE Batch<T> next_batch(const Matrix<T>& z, const T* const (&w)[MOMENTS], int64_t& row) {
+    Batch<T> batch;
     int64_t count = 0;
     for (; row < z.rows && count < TOGETHER; ++row) {
         bool counts = false;
-        for (int64_t k = 0; k < SUMS; ++k) {
-            of.w[k][count] = w[k] == nullptr ? 0 : w[k][row];
-            counts = counts || of.w[k][count] != 0;
+        for (int64_t k = 0; k < MOMENTS; ++k) {
+            batch.w[k][count] = w[k] == nullptr ? 0 : w[k][row];
+            counts = counts || batch.w[k][count] != 0;
         }
-        of.z[count] = z.data + row * z.dim;
+        batch.z[count] = z.data + row * z.dim;
         if (counts) ++count;
     }
     for (; count < TOGETHER; ++count) {
-        of.z[count] = z.data;
-        for (int64_t k = 0; k < SUMS; ++k) of.w[k][count] = 0;
+        batch.z[count] = z.data;
+        for (int64_t k = 0; k < MOMENTS; ++k) batch.w[k][count] = 0;
     }
-    return of;
+    return batch;
 }
 
-// sums[0] = sum w[0] z, sums[1] = sum w[1] z, sums[2] = sum w[2] z*z over the rows, each in the
-// order of the rows; those whose weights are null are left out.
+// The moments (see matrix.hpp), each added in the order of the rows. Those whose weights are null
+// are left out.
 template <class T>
-void moments(const Matrix<T>& z, const T* const (&w)[SUMS], T* const (&sums)[SUMS]) {
+void moments(const Matrix<T>& z, const T* const (&w)[MOMENTS], T* const (&sums)[MOMENTS]) {
     const int64_t tiles = (z.dim + COLUMNS - 1) / COLUMNS;
     const int threads = threads_for(SUM_NS * static_cast<double>(z.rows * z.dim));
     parallel_for(tiles, threads, [&](int64_t from, int64_t to) {
         for (int64_t tile = from; tile < to; ++tile) {
             const int64_t begin = tile * COLUMNS;
             const int64_t end = begin + COLUMNS < z.dim ? begin + COLUMNS : z.dim;
-            double acc[SUMS][COLUMNS] = {};
+            double totals[MOMENTS][COLUMNS] = {};
             for (int64_t row = 0; row < z.rows;) {
-                const Batch<T> of = next_batch(z, w, row);
+                const Batch<T> batch = next_batch(z, w, row);
                 each_eight(begin, end, [&](int64_t j, auto lanes) {
                     f64 at[TOGETHER];
                     FMNES_UNROLL for (int i = 0; i < TOGETHER; ++i)
-                        at[i] = load(of.z[i] + j, lanes);
-                    for (int64_t k = 0; k < SUMS; ++k) {
+                        at[i] = load(batch.z[i] + j, lanes);
+                    for (int64_t k = 0; k < MOMENTS; ++k) {
                         if (w[k] == nullptr) continue;
-                        f64 total = load(acc[k] + j - begin);
-                        FMNES_UNROLL for (int i = 0; i < TOGETHER; ++i)
-                            total = total + f64(of.w[k][i]) * (k == 2 ? at[i] * at[i] : at[i]);
-                        store(acc[k] + j - begin, total);
+                        f64 total = load(totals[k] + j - begin);
+                        FMNES_UNROLL for (int i = 0; i < TOGETHER; ++i) {
+                            const f64 term = k == SQUARES ? at[i] * at[i] : at[i];
+                            total = total + f64(batch.w[k][i]) * term;
+                        }
+                        store(totals[k] + j - begin, total);
                     }
                 });
             }
-            for (int64_t k = 0; k < SUMS; ++k) {
+            for (int64_t k = 0; k < MOMENTS; ++k) {
                 if (w[k] == nullptr) continue;
                 each_eight(begin, end, [&](int64_t j, auto lanes) {
-                    store(sums[k] + j, load(acc[k] + j - begin), lanes);
+                    store(sums[k] + j, load(totals[k] + j - begin), lanes);
                 });
             }
         }

@@ -6,56 +6,56 @@
 
 namespace fmnes {
 
-static bool feasible(const Candidates& of, int64_t i) {
-    return of.f[i] < std::numeric_limits<double>::infinity();
+static bool feasible(const Candidates& all, int64_t i) {
+    return all.f[i] < std::numeric_limits<double>::infinity();
 }
 
-// What candidates of one kind, feasible or not, are compared by.
-static double key(const Candidates& of, int64_t i) {
-    return feasible(of, i) ? of.f[i] : of.norm2[i % of.norms];
+// What two feasible candidates, or two infeasible ones, are compared by.
+static double key(const Candidates& all, int64_t i) {
+    return feasible(all, i) ? all.f[i] : all.norm2[i % all.norms];
 }
 
-void sort_by_rank(const Candidates& of, int64_t* order) {
-    for (int64_t i = 0; i < of.count; ++i) order[i] = i;
-    std::sort(order, order + of.count, [&](int64_t i, int64_t j) {
-        const bool good_i = feasible(of, i), good_j = feasible(of, j);
+void sort_by_rank(const Candidates& all, int64_t* order) {
+    for (int64_t i = 0; i < all.count; ++i) order[i] = i;
+    std::sort(order, order + all.count, [&](int64_t i, int64_t j) {
+        const bool good_i = feasible(all, i), good_j = feasible(all, j);
         if (good_i != good_j) return good_i;
-        const double a = key(of, i), b = key(of, j);
+        const double a = key(all, i), b = key(all, j);
         return a != b ? a < b : i < j;  // a total order: no two candidates are equal
     });
 }
 
-Survey survey(const Candidates& from, const int64_t* order) {
+Survey survey(const Candidates& all, const int64_t* order) {
     constexpr double INF = std::numeric_limits<double>::infinity();
-    const double* f = from.f;
-    Survey of{};
-    of.least = INF, of.most = -INF, of.size = 0;
-    of.flat = std::isfinite(f[0]);
-    for (int64_t i = 0; i < from.count; ++i) {
-        of.nan += std::isnan(f[i]);
-        of.flat = of.flat && f[i] == f[0];
+    const double* f = all.f;
+    Survey found{};
+    found.least = INF, found.most = -INF;
+    found.flat = std::isfinite(f[0]);
+    for (int64_t i = 0; i < all.count; ++i) {
+        found.nan += std::isnan(f[i]);
+        found.flat = found.flat && f[i] == f[0];
         if (!(f[i] < INF)) continue;
-        ++of.feasible;
-        if (f[i] < of.least) of.least = f[i], of.best = i;
-        of.most = std::max(of.most, f[i]);
-        of.size = std::max(of.size, std::abs(f[i]));
+        ++found.feasible;
+        found.least = std::min(found.least, f[i]);
+        found.most = std::max(found.most, f[i]);
+        found.size = std::max(found.size, std::abs(f[i]));
     }
-    if (of.feasible == 0) of.most = of.size = INF;
-    const auto value = [&](int64_t k) { return k < of.feasible ? f[order[k]] : INF; };
-    const double low = value((from.count - 1) / 2), high = value(from.count / 2);
-    of.median = low / 2 + high / 2;  // the sum of two values of 1e308 would overflow
-    return of;
+    if (found.feasible == 0) found.most = found.size = INF;
+    const auto value = [&](int64_t k) { return k < found.feasible ? f[order[k]] : INF; };
+    const double low = value((all.count - 1) / 2), high = value(all.count / 2);
+    found.median = low / 2 + high / 2;  // the sum of two values of 1e308 would overflow
+    return found;
 }
 
-void hand_out(const Candidates& of, const int64_t* order, const double* by_rank, bool share_ties,
+void hand_out(const Candidates& all, const int64_t* order, const double* by_rank, bool share_ties,
               double* weights) {
     const auto same = [&](int64_t i, int64_t j) {
-        return feasible(of, i) == feasible(of, j) && key(of, i) == key(of, j);
+        return feasible(all, i) == feasible(all, j) && key(all, i) == key(all, j);
     };
-    for (int64_t first = 0; first < of.count;) {
+    for (int64_t first = 0; first < all.count;) {
         int64_t last = first + 1;
         double total = by_rank[first];
-        while (share_ties && last < of.count && same(order[first], order[last]))
+        while (share_ties && last < all.count && same(order[first], order[last]))
             total += by_rank[last++];
         for (int64_t k = first; k < last; ++k)
             weights[order[k]] = total / static_cast<double>(last - first);

@@ -7,7 +7,7 @@
 
 namespace fmnes::FMNES_LEVEL {
 
-// The last numbers of a row: fewer than eight of them. `All` stands for a whole eight.
+// The last numbers of a row: fewer than eight. `All` stands for eight of them.
 struct First {
     int64_t count;
 };
@@ -45,9 +45,9 @@ FMNES_INLINE void each_eight(int64_t begin, int64_t end, Body body) {
     if (j < end) body(j, First{end - j});
 }
 
-// Call body(row, begin, end) for every piece of every row, on threads where they pay: `ns` is the
-// time that one number takes. The same piece of every row comes before the next piece: what the
-// rows share stays in the cache.
+// Call body(row, begin, end) for every piece of every row, on threads if the work is worth it: `ns`
+// is the time that one number takes. The same piece of every row comes before the next piece, so
+// that what the rows share stays in the cache.
 template <class Body>
 void each_piece(int64_t rows, int64_t length, double ns, Body body) {
     const int64_t pieces = (length + PIECE - 1) / PIECE;
@@ -60,41 +60,44 @@ void each_piece(int64_t rows, int64_t length, double ns, Body body) {
     });
 }
 
-// Sums of N kinds of terms over each row. term(row, j, lanes) gives eight of each kind, for the
-// coordinates j to j + 7; take(row, totals) receives the sums over j in [0, length). `partial` has
-// room for N numbers for each piece of each row.
+// N sums over each row. term(row, j, lanes) gives eight terms of each, for the coordinates j to
+// j + 7; take(row, totals) receives the sums over j in [0, length). `partial` has room for N
+// numbers for each piece of each row.
 template <int N>
 struct Terms {
-    f64 of[N];
+    f64 term[N];
 };
 
 template <int N, class Term, class Take>
 void sum_rows(int64_t rows, int64_t length, double ns, double* partial, Term term, Take take) {
+    const auto sums_of = [&](int64_t piece, int64_t row) {
+        return partial + (piece * rows + row) * N;
+    };
     each_piece(rows, length, ns, [&](int64_t row, int64_t begin, int64_t end) {
         f64 even[N], odd[N];
         for (int k = 0; k < N; ++k) even[k] = odd[k] = f64(0);
         int64_t j = begin;
         for (; j + 2 * LANES <= end; j += 2 * LANES) {
             const Terms<N> first = term(row, j, All{}), second = term(row, j + LANES, All{});
-            for (int k = 0; k < N; ++k) even[k] = even[k] + first.of[k];
-            for (int k = 0; k < N; ++k) odd[k] = odd[k] + second.of[k];
+            for (int k = 0; k < N; ++k) even[k] = even[k] + first.term[k];
+            for (int k = 0; k < N; ++k) odd[k] = odd[k] + second.term[k];
         }
         each_eight(j, end, [&](int64_t at, auto lanes) {  // the rest: at most two
             const Terms<N> last = term(row, at, lanes);
-            for (int k = 0; k < N; ++k) even[k] = even[k] + kept(last.of[k], lanes);
+            for (int k = 0; k < N; ++k) even[k] = even[k] + kept(last.term[k], lanes);
         });
-        double* to = partial + (begin / PIECE * rows + row) * N;
-        for (int k = 0; k < N; ++k) to[k] = sum(even[k] + odd[k]);
+        double* sums = sums_of(begin / PIECE, row);
+        for (int k = 0; k < N; ++k) sums[k] = sum(even[k] + odd[k]);
     });
     for (int64_t row = 0; row < rows; ++row) {
         double totals[N] = {};
         for (int64_t piece = 0; piece * PIECE < length; ++piece)
-            for (int k = 0; k < N; ++k) totals[k] += partial[(piece * rows + row) * N + k];
+            for (int k = 0; k < N; ++k) totals[k] += sums_of(piece, row)[k];
         take(row, totals);
     }
 }
 
-// One kind of term: out[row] = the sum of term(row, j, lanes).
+// One sum: out[row] = the sum of term(row, j, lanes).
 template <class Term>
 void sum_rows(int64_t rows, int64_t length, double ns, double* partial, double* out, Term term) {
     sum_rows<1>(

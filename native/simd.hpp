@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "compiler.hpp"
+
 #if defined(__x86_64__) || defined(_M_X64)
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC about its own headers
@@ -34,16 +36,10 @@ constexpr int WIDTH = 2;
 #endif
 typedef double f64w __attribute__((vector_size(8 * WIDTH)));
 typedef uint64_t u64w __attribute__((vector_size(8 * WIDTH)));
-#define FMNES_INLINE inline __attribute__((always_inline))
-#define FMNES_LAMBDA __attribute__((always_inline))
-#define FMNES_UNROLL _Pragma("GCC unroll 8")
-#else  // a compiler without vector types: eight numbers, and what it makes of the loops
+#else  // a compiler without vector types: eight numbers, in loops that it may vectorize
 constexpr int WIDTH = 1;
 typedef double f64w;
 typedef uint64_t u64w;
-#define FMNES_INLINE inline
-#define FMNES_LAMBDA
-#define FMNES_UNROLL
 #endif
 constexpr int PARTS = LANES / WIDTH;  // registers of eight lanes
 
@@ -296,14 +292,6 @@ FMNES_INLINE double sum(f64 a) {
     double x[LANES];
     store(x, a);
     return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
-}
-
-FMNES_INLINE double lowest(f64 a) {
-    double x[LANES];
-    store(x, a);
-    double least = x[0];
-    for (int i = 1; i < LANES; ++i) least = x[i] < least ? x[i] : least;
-    return least;
 }
 
 FMNES_INLINE double highest(f64 a) {

@@ -10,7 +10,7 @@
 
 namespace fmnes::FMNES_LEVEL {
 
-// Rough costs of one number in nanoseconds; they only decide where threads pay.
+// Rough costs of one number in nanoseconds. They only decide how many threads are started.
 constexpr double DRAW_NS = 3, WRITE_NS = 0.5, SUM_NS = 0.7, SWEEP_NS = 1;
 constexpr double THREAD_NS = 1e5;  // work that is worth a thread, which takes some 20 us to start
 
@@ -20,10 +20,9 @@ FMNES_INLINE int threads_for(double work_ns) {
     return worth >= most ? most : worth < 1 ? 1 : static_cast<int>(worth);
 }
 
-// Which of eight lanes hold coordinates: all of them, but for the last eight of a vector.
+// Which of eight lanes hold coordinates: all of them, except in the last eight of a vector.
 struct All {};
 FMNES_INLINE f64 select(All, f64 yes, f64) { return yes; }
-FMNES_INLINE u64 operator&(u64 a, All) { return a; }
 
 FMNES_INLINE u64 first_lanes(int64_t count) {
     uint64_t mask[LANES];
@@ -31,48 +30,99 @@ FMNES_INLINE u64 first_lanes(int64_t count) {
     return load_u64(mask);
 }
 
-template <int N>
-struct Totals {
-    double of[N > 0 ? N : 1];
+// === What a pass over the coordinates collects ===
+//
+// A record of totals has a member of these types for each total, and a function each(f) that calls
+// f with every member. `lanes` collects within a block, in_block() is the result for the block,
+// joined() puts the results of two blocks together, and `total` is the result for all blocks.
+
+constexpr double INF = std::numeric_limits<double>::infinity();
+
+struct Sum {
+    f64 lanes{0};
+    double total = 0;
+    FMNES_INLINE void add(f64 x) { lanes = lanes + x; }
+    FMNES_INLINE double in_block() const { return sum(lanes); }
+    static FMNES_INLINE double joined(double a, double b) { return a + b; }
 };
 
-// Call body(j, live, acc) for the coordinates j to j + 7 of every eight, `live` saying which of
-// them exist. Of the numbers that the body collects, acc[0] to acc[ADDED - 1] are added over all
-// lanes, of the MOST after them the largest is taken, and of the LOGS after these, which the body
-// multiplies by numbers from 1 to 2, the logarithms are added.
-template <int ADDED, int MOST, int LOGS, class T, class Body>
-Totals<ADDED + MOST + LOGS> sweep(CrFmNes<T>& s, Body body) {
-    constexpr int N = ADDED + MOST + LOGS;
-    static_assert(N <= COLLECTED);
-    static_assert(BLOCK * GROUP / LANES < 1000);  // so that their products stay below 2^1000
-    const int64_t dim = s.is.dim, length = BLOCK * GROUP;
-    const double least = -std::numeric_limits<double>::infinity();
-    const int threads = threads_for(SWEEP_NS * static_cast<double>(dim));
+struct Largest {
+    f64 lanes{-INF};
+    double total = 0;
+    FMNES_INLINE void take(f64 x) { lanes = max(lanes, x); }
+    template <class Lanes>
+    FMNES_INLINE void take(f64 x, Lanes live) {
+        take(select(live, x, f64(-INF)));
+    }
+    FMNES_INLINE double in_block() const { return highest(lanes); }
+    static FMNES_INLINE double joined(double a, double b) { return a < b ? b : a; }
+};
+
+struct Smallest {
+    f64 lanes{-INF};  // the largest of -x
+    double total = 0;
+    template <class Lanes>
+    FMNES_INLINE void take(f64 x, Lanes live) {
+        lanes = max(lanes, select(live, f64(0) - x, f64(-INF)));
+    }
+    FMNES_INLINE double in_block() const { return -highest(lanes); }
+    static FMNES_INLINE double joined(double a, double b) { return b < a ? b : a; }
+};
+
+// The sum of the logarithms of numbers from 1 to 2: their product has one logarithm.
+struct SumOfLogs {
+    f64 lanes{1};
+    double total = 0;
+    FMNES_INLINE void add_log_of(f64 x) { lanes = lanes * x; }
+    FMNES_INLINE double in_block() const { return sum(log(lanes)); }
+    static FMNES_INLINE double joined(double a, double b) { return a + b; }
+    static_assert(BLOCK * GROUP / LANES < 1000);  // the product of a block stays below 2^1000
+};
+
+struct Nothing {
+    template <class F>
+    FMNES_INLINE void each(F) {}
+};
+
+// Store what was collected in a block.
+template <class Totals, class T>
+FMNES_INLINE void keep_block(CrFmNes<T>& s, int64_t block, Totals& totals) {
+    static_assert(sizeof(Totals) <= COLLECTED * sizeof(Sum));
+    double* kept = s.partial_of(block);
+    totals.each([&](auto& one) FMNES_LAMBDA { *kept++ = one.in_block(); });
+}
+
+// Put the results of all blocks together, in order.
+template <class Totals, class T>
+FMNES_INLINE Totals all_blocks(CrFmNes<T>& s) {
+    Totals totals;
+    int64_t k = 0;
+    totals.each([&](auto& one) FMNES_LAMBDA {
+        one.total = s.partial_of(0)[k];
+        for (int64_t block = 1; block < s.blocks; ++block)
+            one.total = one.joined(one.total, s.partial_of(block)[k]);
+        ++k;
+    });
+    return totals;
+}
+
+// Call body(j, live, totals) for the coordinates j to j + 7 of every eight, `live` saying which of
+// them exist. Returns what the body has collected in a record of type Totals.
+template <class Totals, class T, class Body>
+Totals sweep(CrFmNes<T>& s, Body body) {
+    constexpr int64_t LENGTH = BLOCK * GROUP;
+    const int threads = threads_for(SWEEP_NS * static_cast<double>(s.dim));
     parallel_for(s.blocks, threads, [&](int64_t from, int64_t to) {
         for (int64_t block = from; block < to; ++block) {
-            f64 acc[N > 0 ? N : 1];
-            for (int k = 0; k < N; ++k)
-                acc[k] = f64(k < ADDED ? 0 : k < ADDED + MOST ? least : 1);
-            const int64_t end = (block + 1) * length < dim ? (block + 1) * length : dim;
-            int64_t j = block * length;
-            for (; j + LANES <= end; j += LANES) body(j, All{}, acc);
-            if (j < end) body(j, first_lanes(end - j), acc);
-            double* partial = s.partial + block * s.partial_width;
-            for (int k = 0; k < ADDED; ++k) partial[k] = sum(acc[k]);
-            for (int k = ADDED; k < ADDED + MOST; ++k) partial[k] = highest(acc[k]);
-            for (int k = ADDED + MOST; k < N; ++k) partial[k] = sum(log(acc[k]));
+            Totals totals;
+            const int64_t end = (block + 1) * LENGTH < s.dim ? (block + 1) * LENGTH : s.dim;
+            int64_t j = block * LENGTH;
+            for (; j + LANES <= end; j += LANES) body(j, All{}, totals);
+            if (j < end) body(j, first_lanes(end - j), totals);
+            keep_block(s, block, totals);
         }
     });
-    Totals<N> all;
-    for (int k = 0; k < N; ++k) {
-        all.of[k] = s.partial[k];
-        for (int64_t block = 1; block < s.blocks; ++block) {
-            const double next = s.partial[block * s.partial_width + k];
-            const bool most = k >= ADDED && k < ADDED + MOST;
-            all.of[k] = !most ? all.of[k] + next : all.of[k] < next ? next : all.of[k];
-        }
-    }
-    return all;
+    return all_blocks<Totals>(s);
 }
 
 }  // namespace fmnes::FMNES_LEVEL

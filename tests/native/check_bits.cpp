@@ -25,15 +25,16 @@ template <class T>
 static void run(const CrFmNesKernels<T>& kernels, int64_t dim, bool store_draws) {
     constexpr int64_t LAMBDA = 14;
     const double root = std::sqrt(static_cast<double>(dim));
-    const Constants constants{.dim = dim, .popsize = LAMBDA, .safe = true,
-                              .store_draws = store_draws, .chi_n = root, .c_sigma = 0.1,
-                              .scale_sigma = 0.5, .c_c = 0.1, .scale_c = 0.5, .long_v = 20,
-                              .largest_step = 0.7, .D_limit = 1e15, .v_least = 1e-4,
-                              .v_most = 1e7};
+    const Setup setup{.dim = dim, .popsize = LAMBDA, .safe = true, .store_draws = store_draws};
+    const Constants constants{.chi_n = root, .c_sigma = 0.1, .scale_sigma = 0.5, .c_c = 0.1,
+                              .scale_c = 0.5, .long_v = 20, .largest_step = 0.7, .D_limit = 1e15,
+                              .v_min = 1e-4, .v_max = 1e7};
     double w_hat[LAMBDA] = {};
     for (int i = 0; i < LAMBDA / 2; ++i) w_hat[i] = 2.0 / LAMBDA * (1 + 0.01 * (3 - i));
-    const std::vector<Rates> rates(LAMBDA + 1, Rates{1, 0.1, 1, 0.6, 1, 0.01});
-    CrFmNes<T> search(constants, w_hat, rates.data(), Address{1, 0, 0});
+    const std::vector<Rates> rates(LAMBDA + 1, Rates{.alpha = 1, .eta_B = 0.1, .eta_movement = 1,
+                                                     .eta_stagnation = 0.6, .eta_convergence = 1,
+                                                     .c_1 = 0.01});
+    CrFmNes<T> search(setup, constants, w_hat, rates.data(), DrawAddress{1, 0, 0});
     for (int64_t j = 0; j < dim; ++j) search.v[j] = static_cast<T>(1 / root);
     kernels.look(search);
     std::vector<T> x(static_cast<size_t>(LAMBDA * dim));
@@ -44,8 +45,8 @@ static void run(const CrFmNesKernels<T>& kernels, int64_t dim, bool store_draws)
             f[i / dim] += x[i] * static_cast<double>(x[i]) * static_cast<double>(1 + i % dim % 7);
         kernels.tell(search, f, std::numeric_limits<double>::infinity());
         mix(x.data(), x.size() * sizeof(T));
-        mix(&search.figures.sigma, sizeof(double));
-        mix(&search.figures.axis_ratio, sizeof(double));
+        mix(&search.shown.sigma, sizeof(double));
+        mix(&search.shown.axis_ratio, sizeof(double));
     }
 }
 

@@ -82,8 +82,8 @@ KINDS = ["plain", "ties", "infeasible", "failed", "flat", "hopeless"]
 
 @hypothesis.settings(deadline=None, max_examples=150)
 @given(
-    dim=st.integers(1, 600) | st.integers(4090, 4105) | st.integers(8000, 20000),
-    popsize=st.integers(2, 20).map(lambda half: 2 * half) | st.just(150),
+    dim=st.integers(1, 600) | st.integers(4090, 4105) | st.integers(8185, 8200),  # 1 to 3 blocks
+    popsize=st.integers(2, 20).map(lambda half: 2 * half) | st.just(70),  # 32 rows at a time
     variant=st.sampled_from(VARIANTS),
     store_draws=st.booleans(),
     kind=st.sampled_from(KINDS),
@@ -100,9 +100,9 @@ def test_one_generation(dim, popsize, variant, store_draws, kind, length, path, 
     np.testing.assert_allclose(x, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
     f = values_of(expected, kind, seed)
     told, wanted = native.tell(f, np.inf), agnostic.tell(f, np.inf)
-    np.testing.assert_allclose(
-        np.array(told, float), np.array(wanted, float), rtol=1e-12, err_msg=str(wanted._fields)
-    )
+    assert type(told) is type(wanted)
+    for name, value in wanted._asdict().items():
+        np.testing.assert_allclose(getattr(told, name), value, rtol=1e-12, err_msg=name)
     assert_close(native.state, agnostic.state, 1e-12)
     if np.isfinite(wanted.least):
         np.testing.assert_allclose(
@@ -166,14 +166,14 @@ def test_a_hundred_generations(variant, dim, popsize):
     native, agnostic = engines(state, popsize, variant)
     for _ in range(100):
         f = values_of(ask(agnostic), "plain")
-        assert native.tell(f, np.inf)[10] == agnostic.tell(f, np.inf).phase
+        assert native.tell(f, np.inf).phase == agnostic.tell(f, np.inf).phase
     assert_close(native.state, agnostic.state, 1e-9, np.max(np.abs(state.mean)))
 
 
 @hypothesis.settings(deadline=None, max_examples=6)
-@given(log_dim=st.floats(1, 6), numbers=st.integers(10**6, 2 * 10**7))
-@hypothesis.example(log_dim=math.log10(500_000), numbers=2 * 10**7)
-@hypothesis.example(log_dim=2, numbers=2 * 10**6)
+@given(log_dim=st.floats(1, 5.5), numbers=st.integers(10**5, 10**6))
+@hypothesis.example(log_dim=5.5, numbers=2 * 10**6)
+@hypothesis.example(log_dim=2, numbers=10**6)
 def test_one_large_generation(log_dim, numbers):
     dim = int(10**log_dim)
     popsize = 2 * min(max(2, numbers // dim // 2), 10_000)
@@ -391,20 +391,3 @@ def test_other_threads_go_on_and_a_second_user_is_refused():
     worker.join()
     assert rounds > 100  # with the GIL held throughout there would be a handful
     assert refused
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda s: s.ask(np.empty((10, 11)), 0), "^out: expected 10 columns, got 11$"),
-        (lambda s: s.ask(np.empty((11, 10)), 0), "^out: expected no more rows than candidates"),
-        (lambda s: s.ask(np.empty((5, 10)), 6), "^out: expected no more rows than candidates"),
-        (lambda s: s.ask(np.empty((5, 10)), -1), "^out: expected no more rows than candidates"),
-        (lambda s: s.ask(np.empty((10, 10), np.float32), 0), "incompatible function arguments"),
-        (lambda s: s.tell(np.zeros(9), 0.0), "^f: expected 10 values, got 9$"),
-    ],
-)
-def test_the_glue_refuses_what_does_not_fit(call, message):
-    native, _ = engines(some_state(10), 10)
-    with pytest.raises((ValueError, TypeError), match=message):
-        call(native._search)

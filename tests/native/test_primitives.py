@@ -107,9 +107,9 @@ def test_random_shapes(n, dim, seed):
 
 
 @hypothesis.settings(max_examples=5)
-@given(size=st.floats(4, 7.3), share=st.floats(0, 1), dtype=st.sampled_from(DTYPES))
+@given(size=st.floats(4, 6), share=st.floats(0, 1), dtype=st.sampled_from(DTYPES))
 def test_large_shapes(size, share, dtype):
-    """Up to 2e7 numbers, from one long row to many rows of one number."""
+    """Up to 1e6 numbers, from one long row to many rows of one number: enough for threads."""
     n = round(10 ** (share * size))
     arguments = Arguments(n, round(10**size / n), dtype)
     ours, theirs = arguments.results(native), arguments.results(agnostic)

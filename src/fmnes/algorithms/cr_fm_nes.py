@@ -241,35 +241,39 @@ def summary(params: Params, state: State) -> Summary:
     return vd.summary(params, state)._replace(phase=phase)
 
 
-def tables(params: Params) -> tuple[tuple[float, ...], NDArray[np.float64]]:
-    """The constants in the form that the compiled ask and tell take them.
+def tables(params: Params) -> tuple[dict[str, float], dict[str, NDArray[np.float64]]]:
+    """The constants and rates that the compiled ask and tell need, by name (native/records.hpp).
 
-    These are numbers, and a table with a row for each number of feasible candidates from 0 to
-    lambda. The compiled code reads the learning rates from it instead of repeating their formulas.
+    Each rate is an array with an entry for each number of feasible candidates from 0 to lambda, so
+    that the formulas of the learning rates stand here alone.
     """
     lam_F = np.arange(params.popsize + 1.0)
     phase = params.phase
-    rates = (
-        phases.distance_strength(np, phase, lam_F),
-        _plain_eta_B(np, params, lam_F),
-        *(
-            _eta_sigma(np, params, lam_F, np.full_like(lam_F, number))
-            for number in (phases.MOVEMENT, phases.STAGNATION, phases.CONVERGENCE)
-        ),
-        params.c_1 * lam_F / params.popsize,
+    movement, stagnation, convergence = (
+        _eta_sigma(np, params, lam_F, np.full_like(lam_F, number))
+        for number in (phases.MOVEMENT, phases.STAGNATION, phases.CONVERGENCE)
     )
-    numbers = (
-        phase.chi_n,
-        params.c_sigma,
-        path_scale(params.c_sigma, params.mu_eff),
-        params.c_c,
-        path_scale(params.c_c, params.mu_eff),
-        _LONG_V,
-        _LARGEST_STEP,
-        _D_LIMIT,
-        *_V_LIMITS,
-    )
-    return numbers, np.stack(rates, axis=1)
+    constants = {
+        "chi_n": phase.chi_n,
+        "c_sigma": params.c_sigma,
+        "scale_sigma": path_scale(params.c_sigma, params.mu_eff),
+        "c_c": params.c_c,
+        "scale_c": path_scale(params.c_c, params.mu_eff),
+        "long_v": _LONG_V,
+        "largest_step": _LARGEST_STEP,
+        "D_limit": _D_LIMIT,
+        "v_min": _V_LIMITS[0],
+        "v_max": _V_LIMITS[1],
+    }
+    rates = {
+        "alpha": phases.distance_strength(np, phase, lam_F),
+        "eta_B": _plain_eta_B(np, params, lam_F),
+        "eta_movement": movement,
+        "eta_stagnation": stagnation,
+        "eta_convergence": convergence,
+        "c_1": params.c_1 * lam_F / params.popsize,
+    }
+    return constants, rates
 
 
 def _eta_sigma(xp: Namespace, params: Params, lam_F: Array, phase: Array) -> Array:

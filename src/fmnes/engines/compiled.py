@@ -22,14 +22,22 @@ class CompiledEngine:
         self.params = params
         dtype = state.mean.dtype
         make = _native.CRFMNES64 if dtype == np.float64 else _native.CRFMNES32
-        numbers, rates = cr_fm_nes.tables(params)
-        self._search = make(
-            params.dim, params.popsize, params.safe, params.store_draws,
-            numbers, params.w_hat, rates, *spec.address,
-        )  # fmt: skip
-        self._search.set_state(state.mean, float(state.sigma), *state[2:], spec.initial, spec.tolx)
-        self.initial = np.broadcast_to(self._search.initial, (params.dim,))
-        self.best = self._search.best  # a view: it changes when a better candidate is told
+        constants, rates = cr_fm_nes.tables(params)
+        self._native = make(
+            dim=params.dim,
+            popsize=params.popsize,
+            safe=params.safe,
+            store_draws=params.store_draws,
+            constants=constants,
+            w_hat=params.w_hat,
+            rates=rates,
+            **spec.address._asdict(),
+            record=Generation,
+        )
+        vectors = state._asdict() | {"sigma": float(state.sigma)}
+        self._native.set_state(**vectors, initial=spec.initial, tolx=spec.tolx)
+        self.initial = np.broadcast_to(self._native.initial, (params.dim,))
+        self.best = self._native.best  # a view: it changes when a better candidate is told
         if spec.best is not None:
             self.best[...] = spec.best
         self._dtype, self._dim = dtype, params.dim
@@ -42,18 +50,19 @@ class CompiledEngine:
             x = out
         else:
             x = np.empty(out.shape, self._dtype)
-        self._search.ask(x, first)
+        self._native.ask(x, first)
         if x is not out:
             out[...] = x
         return out
 
     def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
         """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
-        return Generation._make(self._search.tell(values, best_so_far))
+        generation: Generation = self._native.tell(values, best_so_far)
+        return generation
 
     @property
     def state(self) -> cr_fm_nes.State:
         """The state, in views that change with it."""
-        s = self._search
-        sigma = np.asarray(s.sigma, self._dtype)
-        return cr_fm_nes.State(s.mean, sigma, s.D, s.v, s.p_sigma, s.p_c)
+        now = self._native
+        sigma = np.asarray(now.sigma, self._dtype)
+        return cr_fm_nes.State(now.mean, sigma, now.D, now.v, now.p_sigma, now.p_c)

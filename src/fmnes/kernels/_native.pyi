@@ -5,6 +5,8 @@ from typing import Any, type_check_only
 import numpy as np
 from numpy.typing import NDArray
 
+from fmnes.kernels.agnostic import Survey
+
 _Rows = NDArray[Any]  # float64 or float32, in C order
 _Vector = NDArray[np.float64]
 
@@ -41,15 +43,15 @@ def moments(
     out2: _Rows | None,
     out3: _Rows | None,
 ) -> None: ...
-def survey(f: _Vector) -> tuple[int, int, float, float, float, float, bool]: ...
+def survey(f: _Vector, record: type[Survey]) -> Survey: ...
 def normals(seed: int, stream: int, generation: int, first: int, out: _Rows) -> None: ...
 def words(seed: int, stream: int, generation: int, row: int, out: NDArray[np.uint32]) -> None: ...
 def normals_of_words(words: NDArray[np.uint32], first: _Vector, second: _Vector) -> None: ...
 def log_and_exp(x: _Vector, logs: _Vector, exps: _Vector) -> None: ...
 
 @type_check_only
-class _Search:
-    """`tell` returns the fields of a fmnes.engines.Generation; the vectors are views."""
+class _CRFMNES:
+    """One run. `tell` returns a `record`, which is fmnes.engines.Generation; vectors are views."""
 
     def __init__(
         self,
@@ -57,12 +59,13 @@ class _Search:
         popsize: int,
         safe: bool,
         store_draws: bool,
-        numbers: tuple[float, ...],
+        constants: dict[str, float],
         w_hat: _Vector,
-        rates: _Vector,
+        rates: dict[str, _Vector],
         seed: int,
         stream: int,
         generation: int,
+        record: type[Any],
     ) -> None: ...
     def set_state(
         self,
@@ -76,7 +79,7 @@ class _Search:
         tolx: float,
     ) -> None: ...
     def ask(self, out: _Rows, first: int) -> None: ...
-    def tell(self, f: _Vector, best_so_far: float) -> tuple[Any, ...]: ...
+    def tell(self, f: _Vector, best_so_far: float) -> Any: ...
     @property
     def sigma(self) -> float: ...
     @property
@@ -94,8 +97,8 @@ class _Search:
     @property
     def best(self) -> _Rows: ...
 
-class CRFMNES64(_Search): ...
-class CRFMNES32(_Search): ...
+class CRFMNES64(_CRFMNES): ...
+class CRFMNES32(_CRFMNES): ...
 
 def weights_by_candidate(
     by_rank: _Vector, f: _Vector, norm2: _Vector, share_ties: bool, out: _Vector

@@ -73,7 +73,7 @@ def weights_by_candidate(
 
 def survey(values: NDArray[np.float64]) -> Survey:
     """What a generation's values say by themselves."""
-    return Survey._make(_native.survey(values))
+    return _native.survey(values, Survey)
 
 
 def _laid_out(x: Array | None) -> Any:
