@@ -24,7 +24,7 @@ import numpy as np
 
 import fmnes
 from fmnes.evaluate import Evaluator
-from fmnes.evaluate._process import Process
+from fmnes.evaluate._process import WorkerProcess
 
 RESULTS = Path(__file__).parent / "results" / "evaluation.json"
 SECONDS = 1e-3  # of one evaluation
@@ -157,7 +157,7 @@ def norm(x):
 def measure_bytes(dim, popsize=46, generations=4):
     """Of two workers, for our own processes and for somebody's pool of them."""
     total = 0
-    send = Process.send
+    send = WorkerProcess.send
 
     def counted(self, message):
         nonlocal total
@@ -165,11 +165,11 @@ def measure_bytes(dim, popsize=46, generations=4):
         total += nbytes
         return nbytes
 
-    Process.send = counted
+    WorkerProcess.send = counted
     try:
         ours = bytes_of_a_generation(dim, popsize, generations, 2, lambda: total)
     finally:
-        Process.send = send
+        WorkerProcess.send = send
     pool = Evaluator(functools.partial(process_pool, Counted))
     with pool:
         theirs = bytes_of_a_generation(dim, popsize, generations, pool, lambda: Counted.sent)

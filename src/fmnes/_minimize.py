@@ -16,8 +16,7 @@ from fmnes._result import Result, Status
 from fmnes._runs import Runs
 from fmnes._signals import Interrupts
 from fmnes._stopping import Stopping
-from fmnes.evaluate import Evaluator, Outcome, evaluate_vectorized, read_only
-from fmnes.evaluate._outcome import Report
+from fmnes.evaluate import Evaluator, Outcome, ValueCallback, evaluate_vectorized, read_only
 from fmnes.storage.checkpoint import Checkpoint
 
 
@@ -214,7 +213,7 @@ class _Evaluation:
         return read_only(self._memory)
 
     def evaluate(
-        self, x: Any, known: Mapping[int, float] | None = None, report: Report | None = None
+        self, x: Any, known: Mapping[int, float] | None = None, report: ValueCallback | None = None
     ) -> Outcome:
         """Return the values of the candidates; see `Evaluator.evaluate`."""
         if self._vectorized:

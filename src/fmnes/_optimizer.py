@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array, constant, to_host
-from fmnes._population import Population
+from fmnes._population import Lineage, Population, Recipe
 from fmnes._record import Limits, Record
 from fmnes._restarts import NextRun
 from fmnes._result import Result, Run, Status
@@ -186,11 +186,10 @@ class Optimizer:
         setup, stream = self.setup, draws.population_stream(self._run)
         address = Address(setup.seed, stream, self.nit)
         self._asked, self._handed_out = True, time.monotonic()
-        population = Population(
+        recipe = Recipe(
             setup.method, setup.settings, self._popsize, self._state, address, setup.box
         )
-        population.search, population.told = self._engine, self._told
-        return population
+        return Population(recipe, Lineage(run=self._engine, values=self._told))
 
     def tell(self, x_or_f: Any, f: Any = None, /) -> None:
         """Pass the values of the candidates: ``tell(f)``, or ``tell(x, f)`` with the x of `ask`.

@@ -1,8 +1,8 @@
-"""A population in O(d) numbers, from which any worker builds the candidates that it evaluates."""
+"""A population described by O(d) numbers, from which any worker builds its own candidates."""
 
 import math
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -17,84 +17,95 @@ from fmnes.draws import Address
 from fmnes.engines import Engine, EngineSpec, registration
 
 
-class Population:
-    """One generation of a linear-time method: its state, and the address of its draws.
+class Recipe(NamedTuple):
+    """Everything that the candidates of one generation are computed from."""
 
-    Every candidate has the bits that `Optimizer.ask` gives it. Therefore what loads a pickled
-    population has to be the same version of fmnes, on the same kernels.
+    method: str
+    settings: Any
+    popsize: int
+    state: Any  # the method's State
+    address: Address  # of the draws
+    box: Box | None
+
+
+class Lineage(NamedTuple):
+    """How a population follows from the previous one, for workers that repeat the update."""
+
+    run: object  # the same object for all generations of one run
+    values: NDArray[np.float64] | None  # of the previous generation; None for the first one
+
+
+class Population:
+    """One generation of a linear-time method.
+
+    Each candidate has exactly the bits that `Optimizer.ask` gives it. Therefore the process that
+    unpickles a population needs the same version of fmnes and the same kernels. The lineage stays
+    in the process of the search: a pickled population does not contain it.
     """
 
-    def __init__(
-        self,
-        method: str,
-        settings: Any,
-        popsize: int,
-        state: Any,
-        address: Address,
-        box: Box | None,
-    ) -> None:
-        self._recipe = method, settings, popsize, state, address, box
+    def __init__(self, recipe: Recipe, lineage: Lineage | None = None) -> None:
+        self._recipe, self.lineage = recipe, lineage
         self._engine: Engine | None = None
-        self.stays = False  # whether it is going to advance, so that draws are worth keeping
-        self.address = address
-        # For those who follow a search in its own process: what tells one search from another, and
-        # the values that led here from the generation before.
-        self.search: object = None
-        self.told: NDArray[np.float64] | None = None
-        dim = state.mean.shape[0] if box is None else box.free.shape[0]
-        self.shape = popsize, int(dim)
+        self.will_advance = False  # if True, the engine keeps the draws for the update
+
+    @property
+    def generation(self) -> int:
+        """The number of the generation."""
+        return self._recipe.address.generation
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of candidates and number of the user's variables."""
+        box, state = self._recipe.box, self._recipe.state
+        return self._recipe.popsize, int((state.mean if box is None else box.free).shape[0])
 
     def row(self, candidate: int) -> Array:
         """One candidate, in the user's coordinates."""
-        x, box = self._build().ask(candidate, candidate + 1), self._recipe[-1]
+        x, box = self._build().ask(candidate, candidate + 1), self._recipe.box
         return (x if box is None else box.to_user(array_namespace(x), x))[0, ...]
 
     def rows(self) -> Array:
-        """All of them."""
+        """All candidates."""
         return np.stack([self.row(i) for i in range(self.shape[0])])
 
     def advance(self, values: NDArray[np.float64]) -> None:
         """Become the next generation: what `Optimizer.tell` does to the distribution."""
         engine = self._build()
         engine.tell(values, -math.inf)
-        method, settings, popsize, _, address, box = self._recipe
-        self.address = address._replace(generation=address.generation + 1)
-        self._recipe = method, settings, popsize, engine.state, self.address, box
+        address = self._recipe.address._replace(generation=self.generation + 1)
+        self._recipe = self._recipe._replace(state=engine.state, address=address)
 
     def fingerprint(self) -> int:
-        """CRC-32 over where the draws are and every bit of the state; 10 ms for 10^6 variables."""
-        crc = zlib.crc32(repr(self.address).encode())
-        for field in self._recipe[3]:
+        """CRC-32 of the address of the draws and of all bits of the state (10 ms at d = 10^6)."""
+        crc = zlib.crc32(repr(self._recipe.address).encode())
+        for field in self._recipe.state:
             crc = zlib.crc32(np.ascontiguousarray(field).data, crc)
         return crc
 
     def _build(self) -> Engine:
-        """The engine that the candidates come from."""
+        """The engine that computes the candidates."""
         if self._engine is None:
             method, settings, popsize, state, address, _ = self._recipe
             algorithm = METHODS[method]
             params = algorithm.params(state.mean.shape[0], popsize, settings)
-            if not self.stays:
+            if not self.will_advance:
                 params = params._replace(store_draws=False)
             spec = EngineSpec(algorithm, params, state, address, tolx=0.0)
             self._engine = registration(method, state.mean).engine(spec)
         return self._engine
 
-    def __getstate__(self) -> dict[str, Any]:
-        method, settings, popsize, state, address, box = self._recipe
-        state = type(state)(*(np.asarray(field) for field in state))
-        recipe = method, settings, popsize, state, address, box
-        return {"made_by": _maker(), "recipe": recipe, "shape": self.shape}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["made_by"] != _maker():
-            raise ImportError(
-                f"workers: expected {state['made_by']} as in the driver, got {_maker()}"
-            )
-        self._recipe, self.shape, self._engine = state["recipe"], state["shape"], None
-        self.address, self.stays = self._recipe[4], False
-        self.search = self.told = None
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = self._recipe.state
+        copied = type(state)(*(np.asarray(field) for field in state))
+        return _unpickle, (software(), self._recipe._replace(state=copied))
 
 
-def _maker() -> str:
+def _unpickle(made_by: str, recipe: Recipe) -> Population:
+    if made_by != software():
+        raise ImportError(f"workers: expected {made_by} as in the driver, got {software()}")
+    return Population(recipe)
+
+
+def software() -> str:
+    """The versions that decide the bits of a candidate."""
     return f"fmnes {__version__} with {kernels.in_use} kernels"

@@ -75,6 +75,16 @@ def hangs(x, log):
     return sphere(x)
 
 
+def hangs_until_released(x, log):
+    while x[0] == TROUBLE and not Path(f"{log}.released").exists():
+        time.sleep(0.01)
+    return sphere(x)
+
+
+def release(log):
+    Path(f"{log}.released").touch()
+
+
 def hangs_once(x, log):
     _note(log, int(x[0]))
     if x[0] == TROUBLE and calls(log)[TROUBLE] == 1:

@@ -129,23 +129,25 @@ def test_a_known_candidate_that_is_none_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "error", "told"),
     [
-        ({"workers": 0}, ValueError, "workers: expected at least 1 process, got 0"),
-        ({"workers": True}, TypeError, "workers: expected None, a number.*got bool: True"),
-        ({"workers": "dask"}, TypeError, "workers: expected None, a number.*got str: 'dask'"),
-        ({"workers": 2, "timeout": 0}, ValueError, "timeout: expected a positive .* got 0"),
-        ({"workers": 2, "timeout": math.nan}, ValueError, "timeout: expected a positive"),
-        ({"workers": 2, "timeout": "1"}, TypeError, "timeout: expected seconds or None, got str"),
-        ({"timeout": 1.0}, ValueError, "timeout: expected None.*workers is None"),
+        ({"workers": 0}, ValueError, "workers: .*got 0"),
+        ({"workers": True}, TypeError, "workers: .*got bool: True"),
+        ({"workers": "dask"}, TypeError, "workers: .*got str: 'dask'"),
+        ({"workers": 2, "timeout": 0}, ValueError, "timeout: .*got 0"),
+        ({"workers": 2, "timeout": math.nan}, ValueError, "timeout: .*got nan"),
+        ({"workers": 2, "timeout": math.inf}, ValueError, "timeout: .*got inf"),
+        ({"workers": 2, "timeout": "1"}, TypeError, "timeout: .*got '1'"),
+        ({"timeout": 1.0}, ValueError, "timeout: .*workers is None"),
         ({"workers": Scheduler(), "timeout": 1.0}, ValueError, "timeout: expected None"),
-        ({"retries": -1}, ValueError, "retries: expected 0 or more, got -1"),
-        ({"retries": 1.5}, TypeError, "retries: expected an int, got float: 1.5"),
-        ({"on_error": "ignore"}, ValueError, "on_error: expected 'raise' or 'penalize', got 'ig"),
-        ({"workers": 2, "fraction": 0.0}, ValueError, "fraction: expected a share above 0"),
-        ({"workers": 2, "fraction": "1"}, TypeError, "fraction: expected a number, got str"),
-        ({"workers": 2, "fraction": 0.9}, ValueError, "fraction: expected 1 with on_error='rai"),
+        ({"retries": -1}, ValueError, "retries: .*got -1"),
+        ({"retries": 1.5}, TypeError, "retries: .*got 1.5"),
+        ({"on_error": "ignore"}, ValueError, "on_error: .*'raise', 'penalize', got 'ignore'"),
+        ({"workers": 2, "fraction": 0.0}, ValueError, "fraction: .*got 0.0"),
+        ({"workers": 2, "fraction": 1.5}, ValueError, "fraction: .*got 1.5"),
+        ({"workers": 2, "fraction": "1"}, TypeError, "fraction: .*got '1'"),
+        ({"workers": 2, "fraction": 0.9}, ValueError, "fraction: .*on_error='raise'"),
         ({"fraction": 0.9, "on_error": "penalize"}, ValueError, "fraction: expected workers"),
-        ({"workers": 2, "chunksize": 0}, ValueError, "chunksize: expected 1 or more, got 0"),
-        ({"chunksize": 2}, ValueError, "chunksize: expected workers .* got 2 without"),
+        ({"workers": 2, "chunksize": 0}, ValueError, "chunksize: .*got 0"),
+        ({"chunksize": 2}, ValueError, "chunksize: expected workers"),
     ],
 )
 def test_arguments_are_checked_at_once(arguments, error, told):
@@ -154,7 +156,7 @@ def test_arguments_are_checked_at_once(arguments, error, told):
 
 
 def test_other_bad_arguments():
-    with pytest.raises(TypeError, match="map_like: expected a callable, got int"):
+    with pytest.raises(TypeError, match="map_like: expected a function, got 2"):
         Evaluator.from_map(2)
     with pytest.raises(
         TypeError, match=r"workers: expected a function that returns .* returned int"

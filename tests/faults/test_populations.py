@@ -2,7 +2,7 @@
 
 import multiprocessing
 import pickle
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -11,9 +11,9 @@ from faults import objectives
 
 import fmnes
 from fmnes import _population
-from fmnes.evaluate import EvaluationError, Evaluator, _cargo
-from fmnes.evaluate._cargo import Packer, hold, work
-from fmnes.evaluate._guard import Task
+from fmnes.evaluate import EvaluationError, Evaluator
+from fmnes.evaluate._call import ObjectiveCall
+from fmnes.evaluate._payload import ObjectivePickler, load, work
 
 DIM = 1000
 
@@ -97,35 +97,39 @@ def test_a_worker_that_lacks_what_it_needs_is_sent_it():
     assert values[:4].tolist() == [objectives.sphere(population.row(i)) for i in range(4)]
 
 
-def test_a_worker_says_what_it_lacks(monkeypatch):
-    monkeypatch.setattr(_cargo, "ignore_interrupts", lambda: None)  # this is the driver's process
-    parcel = Packer().pack(Task(objectives.sphere, ()))
-    name = parcel._replace(data=b"")
+def test_a_worker_says_what_it_lacks():
+    payload = ObjectivePickler().pickle(ObjectiveCall(objectives.sphere, ()))
+    name = payload._replace(data=b"")
     rows = objectives.population()
-    assert work([name], [0], rows, 1.0).missing
-    assert work([name], [0], rows, 1.0, parcel.data).results == [objectives.sphere(rows[0])]
-    assert work([name], [1], rows[1:], 1.0).results == [objectives.sphere(rows[1])]
-    assert hold(name) is None
+    with ThreadPoolExecutor(1) as thread:  # in the main thread, `work` would ignore Ctrl-C
+
+        def worked(*args):
+            return thread.submit(work, *args).result()
+
+        assert worked([name], [0], rows, 1.0).missing
+        assert worked([name], [0], rows, 1.0, payload.data).results == [objectives.sphere(rows[0])]
+        assert worked([name], [1], rows[1:], 1.0).results == [objectives.sphere(rows[1])]
+    assert not load(name).missing
 
 
 def test_the_same_objective_keeps_its_key():
-    packer = Packer()
-    first = packer.pack(Task(objectives.shifted, (np.zeros(3),)))
-    assert packer.pack(Task(objectives.shifted, (np.zeros(3),))) == first
-    assert packer.pack(Task(objectives.shifted, (np.ones(3),))).key != first.key
+    pickler = ObjectivePickler()
+    first = pickler.pickle(ObjectiveCall(objectives.shifted, (np.zeros(3),)))
+    assert pickler.pickle(ObjectiveCall(objectives.shifted, (np.zeros(3),))) == first
+    assert pickler.pickle(ObjectiveCall(objectives.shifted, (np.ones(3),))).key != first.key
 
 
 def test_another_version_may_not_build(monkeypatch):
     population = optimizer("cr-fm-nes").population()
     with monkeypatch.context() as here:
-        here.setattr(_population, "_maker", lambda: "fmnes 99.0 with native kernels")
+        here.setattr(_population, "software", lambda: "fmnes 99.0 with native kernels")
         data = pickle.dumps(population)
     with pytest.raises(ImportError, match=r"workers: expected fmnes 99\.0 with native .* got fmn"):
         pickle.loads(data)
 
 
 def test_another_version_ends_the_search(monkeypatch):
-    monkeypatch.setattr(_population, "_maker", lambda: "fmnes 99.0 with native kernels")
+    monkeypatch.setattr(_population, "software", lambda: "fmnes 99.0 with native kernels")
     population = optimizer("cr-fm-nes").population()
     with (
         Evaluator(1, on_error="penalize") as evaluator,

@@ -1,42 +1,37 @@
-"""Evaluation of populations: serial, vectorized, in processes, in any pool with ``submit``.
+"""Evaluation of populations: in place, in worker processes, in any pool with ``submit``.
 
-The optimizer hands over an (n, d) array and gets an `Outcome`; everything that can go wrong in
-between (an exception, a bad value, a hang, a dead worker) is settled here. The way of the data:
+An `Evaluator` takes an (n, d) array and returns an `Outcome`. It handles everything that can go
+wrong in between: exceptions, bad values, hangs and dead workers. The way of the data:
 
-    Evaluator.evaluate -> a plain loop                                   (no pool)
-                       -> waves through a map                            (`from_map`)
-                       -> _driver: submit, wait, retry -> slots          (a pool)
-                            a slot is one process of ours (_worker) or somebody's pool (_pool),
-                            of an engine that can do more or less (_engines, _dask, _ray)
+    Evaluator.evaluate
+        without workers   a loop over the rows, or calls of a map     _evaluator
+        with workers      Driver: submits chunks of rows, waits,      _driver
+                          retries, and records values
+                              its workers are WorkerGroups            _group
+                                  processes of our own                _worker, _process
+                                  a pool of the user                  _pool, with one Backend
+                                                                      per library:
+                                                                      _backends, _dask, _ray
+                                  workers that hold the search        cluster/
 
-`_pace` says how many candidates go out at a time, `_cargo` what each worker gets once. There
-`_guard` calls the objective, and `_values` turns what it returned into a float.
+`_chunks` decides how many candidates go out at a time. `_payload` sends the objective and large
+populations to each worker once. In the worker, `_call` calls the objective and catches what it
+raises, and `_values` converts its return value to a float.
 """
 
-from typing import TYPE_CHECKING, Any
-
 from fmnes.evaluate._evaluator import Evaluator, evaluate_vectorized, read_only
-from fmnes.evaluate._outcome import EvaluationError, Outcome
+from fmnes.evaluate._outcome import EvaluationError, Outcome, ValueCallback
+from fmnes.evaluate._ray import RayExecutor
 from fmnes.evaluate._values import to_value, to_values
-
-if TYPE_CHECKING:
-    from fmnes.evaluate._ray import RayExecutor
 
 __all__ = [
     "EvaluationError",
     "Evaluator",
     "Outcome",
     "RayExecutor",
+    "ValueCallback",
     "evaluate_vectorized",
     "read_only",
     "to_value",
     "to_values",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "RayExecutor":  # pools are imported only when asked for
-        from fmnes.evaluate._ray import RayExecutor
-
-        return RayExecutor
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

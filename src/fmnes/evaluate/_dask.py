@@ -1,73 +1,81 @@
-"""Dask: a `distributed.Client`, or the executor that one makes."""
+"""Dask: a `distributed.Client`, or the executor that a client makes."""
 
+import functools
 import itertools
 import os
 import socket
 import time
 import uuid
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-import dask
-from distributed import WorkerPlugin
-
-from fmnes.evaluate._backends import Elastic
-from fmnes.evaluate._cargo import ignore_interrupts
+from fmnes.evaluate._backends import ElasticBackend
 from fmnes.evaluate._outcome import EvaluationError, Failure
+from fmnes.evaluate._payload import ignore_interrupts
 
-_PATIENCE = 30  # seconds until a worker is missed that should be back
-_RESTART = 10  # seconds to wait for one that is started again
+_ABSENT_SECONDS = 30  # after which a worker that should come back is replaced
+_RESTART_SECONDS = 10  # to wait for a worker that is restarted
+
+_known_clients: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
-class Dask(Elastic):
-    """A dead worker's chunks are done elsewhere by Dask itself, some four times in all.
+class DaskBackend(ElasticBackend):
+    """Tasks of Dask, which itself repeats the chunks of a dead worker up to four times.
 
-    Those that waited there are blamed with the one that ran, so that it does not isolate.
-    Cancelling a chunk that runs does not end it: its worker has to be restarted, by its nanny.
+    Dask counts a death against all chunks that were at the worker, the waiting ones too, so this
+    backend does not isolate. Cancelling a running chunk does not end it: the nanny has to restart
+    the worker.
     """
 
     isolates = False
 
     def __init__(self, pool: Any) -> None:
         super().__init__(pool)
-        self._client = getattr(pool, "_client", pool)
-        self._executor = self._client.get_executor(pure=False)
+        self.client = getattr(pool, "_client", pool)  # of an executor, or the pool itself
+        self._executor = self.client.get_executor(pure=False)
         self._keys: dict[Future[Any], str] = {}
         self._started: set[Any] = set()  # names of workers
-        self._seen: dict[Any, float] = {}  # when each was with the scheduler last
+        self._last_seen: dict[Any, float] = {}  # when the scheduler listed each worker last
         self._name, self._numbers = uuid.uuid4().hex, itertools.count()
-        self._client.register_plugin(_DeafToInterrupts())
+        if self.client not in _known_clients:
+            _known_clients.add(self.client)
+            driver = socket.gethostname(), os.getpid()
+            # Ctrl-C reaches the workers of a LocalCluster, too, and would end them.
+            self.client.register_worker_callbacks(functools.partial(_ignore_interrupts, driver))
 
     def count(self) -> int:
-        """Threads of all workers; those that the cluster gave up are replaced.
+        """The number of threads of all workers; workers that the cluster gave up are replaced.
 
-        It does so with workers that are not back in time, as one is that is killed once more; and
-        now and then a nanny forgets to start its worker again.
+        A cluster gives up workers that do not come back in time, for example one that is killed
+        twice. Sometimes a nanny does not restart its worker at all.
         """
-        cluster, now = self._client.cluster, time.monotonic()
+        cluster, now = self.client.cluster, time.monotonic()
         wanted, nannies = getattr(cluster, "worker_spec", {}), getattr(cluster, "workers", {})
-        there = getattr(cluster, "scheduler_info", {}).get("workers", {}).values()
+        listed = getattr(cluster, "scheduler_info", {}).get("workers", {}).values()
         self._started.update(nannies)
-        self._seen.update(dict.fromkeys((worker["name"] for worker in there), now))
+        self._last_seen.update(dict.fromkeys((worker["name"] for worker in listed), now))
         lost = [
             name
             for name in wanted
             if (name in self._started and name not in nannies)
-            or now - self._seen.get(name, now) > _PATIENCE
+            or now - self._last_seen.get(name, now) > _ABSENT_SECONDS
         ]
         if lost:
             size = len(wanted)
             for name in lost:  # under new names: the scheduler may still know the old ones
                 del wanted[name]
             cluster.scale(size)
-        return sum(self._client.nthreads().values())
+        return sum(self.client.nthreads().values())
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """A Future of `concurrent.futures`."""
+        """Start a task; the handle is a Future of `concurrent.futures`."""
+        import dask
+
         key = f"fmnes-{self._name}-{next(self._numbers)}"
-        # Large data travel with the first chunks. (Scattered, they are lost with the worker that
-        # has them, and whatever needs them waits for ever.)
+        # Large data travel with the first chunks. If they were scattered, they would be lost with
+        # the worker that holds them, and the chunks that need them would wait for ever.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2**62}):
             handle: Future[Any] = self._executor.submit(function, *args, key=key)
         self._keys[handle] = key
@@ -75,16 +83,15 @@ class Dask(Elastic):
         return handle
 
     def failure(self, error: Exception) -> Failure:
-        """Dask reports a killed worker after so many attempts of its own as it is set to make."""
-        tried = getattr(error, "allowed_failures", 0)  # of its KilledWorker
-        return super().failure(error)._replace(lost=not tried)
+        """Why Dask lost a chunk: after its own attempts the chunk itself counts as the cause."""
+        attempts = getattr(error, "allowed_failures", 0)  # of Dask's KilledWorker
+        return super().failure(error)._replace(lost=not attempts)
 
     def is_queued(self, handle: Future[Any]) -> bool:
-        """Not with any worker."""
         return self._worker_of(handle) is None
 
     def stop(self, handle: Future[Any]) -> bool:
-        """Restart the worker, and only that one."""
+        """Restart the worker that runs a chunk, and only that one."""
         worker = self._worker_of(handle)
         handle.cancel()
         if worker is not None:
@@ -92,35 +99,26 @@ class Dask(Elastic):
         return True
 
     def restart(self, worker: str) -> None:
-        """End a worker and what it does; its nanny starts it again."""
+        """End a worker with all that it runs; its nanny starts it again."""
         try:
-            told = self._client.restart_workers([worker], _RESTART, raise_for_error=False)
-        except ValueError as error:  # it has no nanny
+            status = self.client.restart_workers([worker], _RESTART_SECONDS, raise_for_error=False)
+        except ValueError as error:  # the worker has no nanny
             raise EvaluationError(f"timeout: expected workers with a nanny; {error}") from error
-        # One that "timed out" is gone, too, if it is only not back yet.
-        if told.get(worker) not in ("OK", "removed") and worker in self._client.nthreads():
+        # A worker that "timed out" has ended, too, if it only has not come back yet.
+        if status.get(worker) not in ("OK", "removed") and worker in self.client.nthreads():
             raise EvaluationError(f"timeout: the Dask worker {worker} hangs and was not ended")
 
-    def kill(self) -> None:
-        """With the cluster, if the client made it."""
-        self._client.close()
-
-    close = kill
+    def end(self, *, force: bool) -> None:
+        """Close the client, and with it a cluster that the client made."""
+        self.client.close()
 
     def _worker_of(self, handle: Future[Any]) -> str | None:
         key = self._keys.get(handle)
-        running: dict[str, list[str]] = self._client.processing()
+        running: dict[str, list[str]] = self.client.processing()
         return next((worker for worker, keys in running.items() if key in keys), None)
 
 
-class _DeafToInterrupts(WorkerPlugin):  # type: ignore[misc]
-    """Ctrl-C reaches the workers of a LocalCluster, too, and it would not survive that."""
-
-    name = "fmnes-deaf-to-interrupts"
-
-    def __init__(self) -> None:
-        self._driver = socket.gethostname(), os.getpid()
-
-    def setup(self, worker: Any) -> None:
-        if self._driver != (socket.gethostname(), os.getpid()):
-            ignore_interrupts()
+def _ignore_interrupts(driver: tuple[str, int]) -> None:
+    """Ignore Ctrl-C in a worker, unless it is a thread of the driver's process."""
+    if (socket.gethostname(), os.getpid()) != driver:
+        ignore_interrupts()

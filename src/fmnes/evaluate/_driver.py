@@ -1,7 +1,7 @@
-"""The loop that every pool runs under: submit, wait, enter in the books, retry.
+"""The loop for all worker groups: submit chunks, wait, record values, retry.
 
-Candidates may finish in any order, and one may be evaluated more than once (after its worker was
-lost, say), but each is entered once.
+Candidates may finish in any order. A candidate may be evaluated more than once, for example after
+its worker was lost, but its value is recorded once.
 """
 
 import logging
@@ -11,28 +11,31 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fmnes.evaluate._cargo import Cargo, refusal
-from fmnes.evaluate._guard import Answer
-from fmnes.evaluate._outcome import EvaluationError, Failure, Ledger
-from fmnes.evaluate._pace import Pace
+from fmnes.evaluate._call import ChunkResult
+from fmnes.evaluate._chunks import ChunkSizer
+from fmnes.evaluate._group import GroupBrokenError, WorkerGroup
+from fmnes.evaluate._outcome import EvaluationError, EvaluationRecord, Failure
+from fmnes.evaluate._payload import Workload, refusal
 from fmnes.evaluate._policies import Policies
-from fmnes.evaluate._slot import PoolBrokenError, Slot
 
 logger = logging.getLogger("fmnes")
 
-_UNKNOWN_WIDTH = 16  # what is assumed where a pool does not say how many workers it has
+_UNKNOWN_WIDTH = 16  # assumed number of workers if a pool does not say
+# The longest wait. If a signal arrives just before a wait, Python handles it only afterwards; on
+# Windows, no signal interrupts a wait. Besides, a cluster may have got new workers.
+_WAIT_SECONDS = 0.5
 
 
-class _Flight(NamedTuple):
-    """A chunk of candidates on its way."""
+class _Chunk(NamedTuple):
+    """Candidates that were submitted together and have not come back."""
 
-    slot: Slot
-    candidates: Sequence[int]  # none: the slot is being prepared
+    group: WorkerGroup
+    candidates: Sequence[int]  # empty: the group prepares a worker
     started: float
-    seconds: float  # after which it is overdue
-    sent: float | None  # when, if there was a worker for it at once
-    is_alone: bool  # a worker that dies can only be due to this one
-    ledger: Ledger  # of the evaluation that it belongs to
+    seconds: float  # after which the chunk is overdue
+    sent: float | None  # when, if a worker was free for it
+    is_alone: bool  # if the worker dies, only this chunk can be the cause
+    record: EvaluationRecord  # of the evaluation that the chunk belongs to
 
     @property
     def deadline(self) -> float:
@@ -40,272 +43,271 @@ class _Flight(NamedTuple):
 
 
 class Driver:
-    """Evaluates populations through slots.
+    """Evaluates populations through worker groups.
 
-    Who is to blame when a worker dies, or when time runs out? With one candidate in flight: that
-    one. With several nobody is charged: each is tried by itself, so that the one that kills its
-    worker is found and the others lose nothing but time. (Where a worker that dies takes others
-    with it, all have a second chance together, before they go one after the other.)
+    Which candidate is the cause when a worker dies or time runs out? If one candidate was running,
+    that one. If several were running, none is charged with an attempt: each is tried again by
+    itself. So the candidate that kills its worker is found, and the others only lose time. (If a
+    dying worker takes others with it, all candidates get a second chance together before they run
+    one after the other.)
 
-    A candidate whose worker was lost is tried at least once more even with ``retries=0``: workers
-    die for reasons that have nothing to do with the objective. One that raises, returns no number
-    or takes longer than ``timeout`` has ``retries + 1`` attempts.
+    A candidate whose worker was lost gets at least one more attempt, even with ``retries=0``,
+    because workers die for reasons that have nothing to do with the objective. A candidate that
+    raises, returns no number or takes longer than ``timeout`` has ``retries + 1`` attempts.
     """
 
-    def __init__(self, slots: Sequence[Slot], policies: Policies) -> None:
-        self._all_slots, self._policies = slots, policies
-        self._pace = Pace(policies.chunksize)
-        # Late flights of an earlier generation stay here: they still take up their workers.
-        self._flights: dict[Any, _Flight] = {}
-        self._busy: Counter[Slot] = Counter()  # flights of each slot
-        self._reserved: set[Slot] = set()  # slots that a suspect has for itself
+    def __init__(self, groups: Sequence[WorkerGroup], policies: Policies) -> None:
+        self._all_groups, self._policies = groups, policies
+        self._sizer = ChunkSizer(policies.chunksize)
+        # Late chunks of earlier generations stay here: they still occupy their workers.
+        self._chunks: dict[Any, _Chunk] = {}
+        self._busy: Counter[WorkerGroup] = Counter()  # chunks in each group
+        self._reserved: set[WorkerGroup] = set()  # groups that run one suspect alone
 
-    def run(self, cargo: Cargo, ledger: Ledger) -> None:
-        """Evaluate what the ledger has open; what ends this early leaves no worker of ours busy."""
-        self._cargo, self._ledger = cargo, ledger
-        self._slots = self._all_slots[: len(ledger.open)]
-        self._waiting, self._popsize = deque(ledger.open), len(ledger.open)
-        self._suspects: deque[int] = deque()  # each to be tried by itself
+    def run(self, workload: Workload, record: EvaluationRecord) -> None:
+        """Evaluate the open candidates of the record; after an exception no worker is busy."""
+        self._workload, self._record = workload, record
+        self._groups = self._all_groups[: len(record.open)]
+        self._waiting, self._nopen = deque(record.open), len(record.open)
+        self._suspects: deque[int] = deque()  # candidates that have to run alone
         self._attempts: Counter[int] = Counter()
-        self._losses: Counter[int] = Counter()  # with others, so that nobody was charged
-        popsize = len(ledger.values)
-        spare = popsize - math.ceil(self._policies.fraction * popsize)
+        self._losses: Counter[int] = Counter()  # together with others, so not charged
+        popsize = len(record.values)
+        may_be_late = popsize - math.ceil(self._policies.fraction * popsize)
         try:
-            while len(ledger.open) > spare:
+            while len(record.open) > may_be_late:
                 self._fill()
-                self._land(self._completed())
+                self._collect(self._completed())
                 self._end_overdue()
         except BaseException:
-            for slot in self._all_slots:
-                self._ground(slot)
+            for group in self._all_groups:
+                self._give_up(group)
             raise
-        self._leave_behind()
+        self._leave_late_ones()
 
     def close(self) -> None:
-        """End the workers that are ours; whatever is late stays behind."""
-        self._flights.clear()
+        """End the workers that are ours; give up chunks that are late."""
+        self._chunks.clear()
         self._busy.clear()
         self._reserved.clear()
-        for slot in self._all_slots:
-            slot.close()
+        for group in self._all_groups:
+            group.end(force=False)
 
-    # === Take-off ===
+    # === Submit ===
 
     def _fill(self) -> None:
-        """Start as many candidates as the slots take, and only then let more wait behind them."""
-        for slot in self._slots:
-            while self._has_room(slot, slot.width):
-                self._start_chunk(slot)
-        for slot in self._slots if self._pace.is_quick else ():
-            width = (slot.width or 0) + self._lookahead(slot)
-            while self._busy[slot] < width and self._has_room(slot, width):
-                self._start_chunk(slot)
+        """Give each worker a chunk first, and only then queue further chunks behind them."""
+        for group in self._groups:
+            while self._has_room(group, group.width):
+                self._start_chunk(group)
+        for group in self._groups if self._sizer.is_quick else ():
+            width = (group.width or 0) + self._lookahead(group)
+            while self._busy[group] < width and self._has_room(group, width):
+                self._start_chunk(group)
 
-    def _lookahead(self, slot: Slot) -> int:
-        """None where nobody could tell which chunk's time is running."""
-        return slot.lookahead if slot.in_order or self._policies.timeout is None else 0
+    def _lookahead(self, group: WorkerGroup) -> int:
+        """No lookahead if a timeout is set and we cannot tell which chunk is running."""
+        return group.lookahead if group.in_order or self._policies.timeout is None else 0
 
-    def _start_chunk(self, slot: Slot) -> None:
-        candidates: Sequence[int] = ()
-        handle = slot.prepare(self._cargo)
-        if handle is None:
-            candidates = self._next_chunk(slot)
-            handle = slot.submit(self._cargo, candidates, self._limit)
-        seconds, now = self._seconds_for(slot, candidates), time.monotonic()
-        sent = now if self._busy[slot] < (slot.width or 0) else None
-        is_alone = slot.isolates or slot in self._reserved
-        self._flights[handle] = _Flight(
-            slot, candidates, now, seconds, sent, is_alone, self._ledger
-        )
-        self._busy[slot] += 1
-
-    def _has_room(self, slot: Slot, width: int | None) -> bool:
+    def _has_room(self, group: WorkerGroup, width: int | None) -> bool:
         if not self._suspects and not self._waiting:
             return False
-        if self._suspects and not slot.isolates:
-            return self._busy[slot] == 0
-        return slot not in self._reserved and (width is None or self._busy[slot] < width)
+        if self._suspects and not group.isolates:
+            return self._busy[group] == 0
+        return group not in self._reserved and (width is None or self._busy[group] < width)
 
-    def _next_chunk(self, slot: Slot) -> Sequence[int]:
+    def _start_chunk(self, group: WorkerGroup) -> None:
+        candidates: Sequence[int] = ()
+        handle = group.prepare(self._workload)
+        if handle is None:
+            candidates = self._next_candidates(group)
+            handle = group.submit(self._workload, candidates, self._limit)
+        seconds, now = self._seconds_for(group, candidates), time.monotonic()
+        sent = now if self._busy[group] < (group.width or 0) else None
+        is_alone = group.isolates or group in self._reserved
+        self._chunks[handle] = _Chunk(group, candidates, now, seconds, sent, is_alone, self._record)
+        self._busy[group] += 1
+
+    def _next_candidates(self, group: WorkerGroup) -> Sequence[int]:
         if self._suspects:
-            if not slot.isolates:
-                self._reserved.add(slot)
+            if not group.isolates:
+                self._reserved.add(group)
             return [self._suspects.popleft()]
-        lanes = sum(slot.width or _UNKNOWN_WIDTH for slot in self._slots)
-        size = self._pace.size(len(self._waiting), lanes, self._popsize)
+        lanes = sum(group.width or _UNKNOWN_WIDTH for group in self._groups)
+        size = self._sizer.size(len(self._waiting), lanes, self._nopen)
         return [self._waiting.popleft() for _ in range(size)]
 
     @property
     def _limit(self) -> float:
-        """Seconds after which a chunk returns what it has."""
-        return min(self._pace.limit, self._policies.timeout or math.inf)
+        """Seconds after which a chunk returns the values it has."""
+        return min(self._sizer.limit, self._policies.timeout or math.inf)
 
-    def _seconds_for(self, slot: Slot, candidates: Sequence[int]) -> float:
-        """How long a chunk may take if none of its candidates takes longer than ``timeout``."""
+    def _seconds_for(self, group: WorkerGroup, candidates: Sequence[int]) -> float:
+        """How long a chunk may take if each of its candidates keeps to ``timeout``."""
         timeout = self._policies.timeout
         if timeout is None or not candidates:
             return math.inf
-        return slot.allowance + min(timeout * len(candidates), timeout + self._limit)
+        return group.startup_seconds + min(timeout * len(candidates), timeout + self._limit)
 
-    # === Landing ===
+    # === Collect ===
 
     def _completed(self) -> Sequence[Any]:
-        slot = self._slots[0]
-        deadline = min(flight.deadline for flight in self._flights.values())
-        seconds = min(slot.patience, max(0.0, deadline - time.monotonic()))
-        return slot.completed(list(self._flights), None if seconds == math.inf else seconds)
+        """Wait for the first chunk, until one is overdue, or for a moment."""
+        deadline = min(chunk.deadline for chunk in self._chunks.values())
+        seconds = min(_WAIT_SECONDS, max(0.0, deadline - time.monotonic()))
+        return self._groups[0].completed(list(self._chunks), seconds)
 
-    def _land(self, handles: Sequence[Any]) -> None:
-        """Enter what came back; only then see to the slots that broke."""
-        broken: dict[Slot, str] = {}
+    def _collect(self, handles: Sequence[Any]) -> None:
+        """Record all results first; then handle the groups that broke."""
+        broken: dict[WorkerGroup, str] = {}
         for handle in handles:
-            flight = self._flights[handle]
+            chunk = self._chunks[handle]
             try:
-                answer = flight.slot.result(handle)
-            except PoolBrokenError as error:
-                broken[flight.slot] = str(error)
+                result = chunk.group.result(handle)
+            except GroupBrokenError as error:
+                broken[chunk.group] = str(error)
                 continue
             self._remove(handle)
-            if flight.ledger is self._ledger:
-                self._enter(flight, answer)
-            width = flight.slot.width
-            if width is None or self._busy[flight.slot] >= width:  # something was waiting
-                self._restart_clocks(flight.slot)
-        for slot, why in broken.items():
-            self._mourn(slot, why)
+            if chunk.record is self._record:
+                self._enter(chunk, result)
+            width = chunk.group.width
+            if width is None or self._busy[chunk.group] >= width:  # another chunk was queued
+                self._restart_clocks(chunk.group)
+        for group, why in broken.items():
+            self._replace_workers(group, why)
 
-    def _enter(self, flight: _Flight, answer: Answer | Failure) -> None:
-        if isinstance(answer, Failure):  # the pool itself gave this task up
-            self._lose([flight], answer)
+    def _enter(self, chunk: _Chunk, result: ChunkResult | Failure) -> None:
+        if isinstance(result, Failure):  # the pool itself lost this chunk
+            self._lose([chunk], result)
             return
-        if answer.refused is not None:
-            raise refusal(*answer.refused)
-        done = len(answer.results)
-        self._pace.note(done, answer.seconds)
-        if done and flight.sent is not None:
-            self._pace.note_trip(time.monotonic() - flight.sent - answer.seconds)
-        for candidate, result in zip(flight.candidates, answer.results, strict=False):
-            if isinstance(result, Failure):
-                self._charge(candidate, result, self._waiting)
+        if result.refused is not None:
+            raise refusal(*result.refused)
+        done = len(result.results)
+        self._sizer.note(done, result.seconds)
+        if done and chunk.sent is not None:
+            self._sizer.note_trip(time.monotonic() - chunk.sent - result.seconds)
+        for candidate, value in zip(chunk.candidates, result.results, strict=False):
+            if isinstance(value, Failure):
+                self._charge(candidate, value, self._waiting)
             else:
-                self._ledger.succeed(candidate, result)
-        self._waiting.extendleft(reversed(flight.candidates[done:]))
+                self._record.succeed(candidate, value)
+        self._waiting.extendleft(reversed(chunk.candidates[done:]))
 
-    def _restart_clocks(self, slot: Slot) -> None:
-        """The next one's time begins now.
+    def _restart_clocks(self, group: WorkerGroup) -> None:
+        """Restart the time of all chunks of a group when one of them has ended.
 
-        Where a pool does not say how wide it is, that may be any one: time can be said to run only
-        while nothing else comes to an end.
+        A queued chunk starts now. If a pool does not say how many workers it has, that may be any
+        chunk, so time runs only while no chunk ends.
         """
         now = time.monotonic()
-        for handle, flight in self._flights.items():
-            if flight.slot is slot:
-                self._flights[handle] = flight._replace(started=now)
+        for handle, chunk in self._chunks.items():
+            if chunk.group is group:
+                self._chunks[handle] = chunk._replace(started=now)
 
-    # === What went wrong ===
+    # === Failures ===
 
-    def _mourn(self, slot: Slot, why: str) -> None:
-        """A pool broke, and what was in flight there is lost."""
-        flights = self._ground(slot)
-        if not slot.replaceable:
+    def _replace_workers(self, group: WorkerGroup, why: str) -> None:
+        """A group broke and all its chunks are lost."""
+        chunks = self._give_up(group)
+        if not group.replaceable:
             raise EvaluationError(
-                f"workers: it broke ({why}), and one that was passed in cannot be built anew; pass "
-                "a function that makes one, as in Evaluator(lambda: ProcessPoolExecutor(4))"
+                f"workers: it broke ({why}), and a pool that was passed in cannot be made again; "
+                "pass a function that makes one, as in Evaluator(lambda: ProcessPoolExecutor(4))"
             )
-        logger.warning("workers lost with candidates %s: %s", _all_of(flights), why)
-        if slot.in_order:  # what waited behind the first had not begun
-            self._waiting.extendleft(reversed(_all_of(flights[1:])))
-            flights = flights[:1]
-        self._lose(flights, Failure(why, lost=True))
+        logger.warning("workers lost with candidates %s: %s", _candidates_of(chunks), why)
+        if group.in_order:  # the chunks behind the first had not started
+            self._waiting.extendleft(reversed(_candidates_of(chunks[1:])))
+            chunks = chunks[:1]
+        self._lose(chunks, Failure(why, lost=True))
 
-    def _lose(self, flights: Sequence[_Flight], failure: Failure) -> None:
-        """Candidates were lost, and perhaps one of them was the reason."""
-        if len(flights) == 1 and flights[0].is_alone:
-            self._blame(flights[0].candidates, failure)
+    def _lose(self, chunks: Sequence[_Chunk], failure: Failure) -> None:
+        """Candidates were lost, and one of them may be the cause."""
+        if len(chunks) == 1 and chunks[0].is_alone:
+            self._blame(chunks[0].candidates, failure)
             return
-        for candidate in _all_of(flights):
+        for candidate in _candidates_of(chunks):
             self._losses[candidate] += 1
             again = self._waiting if self._losses[candidate] == 1 else self._suspects
             again.append(candidate)
 
     def _end_overdue(self) -> None:
-        """Kill the workers that have been at one candidate for too long."""
+        """Kill the workers that have spent too long on one candidate."""
         now = time.monotonic()
-        overdue = [handle for handle, flight in self._flights.items() if flight.deadline <= now]
-        if not overdue:
-            return
-        failure = Failure(f"TimeoutError: no value within {self._policies.timeout:g} seconds")
-        for handle in overdue:
-            flight = self._flights.get(handle)
-            if flight is None:  # gone with another one of its pool
+        for handle in [handle for handle, chunk in self._chunks.items() if chunk.deadline <= now]:
+            chunk = self._chunks.get(handle)
+            if chunk is None:  # killed with another chunk of its pool
                 continue
-            slot, is_ours = flight.slot, flight.ledger is self._ledger
-            if slot.is_queued(handle):
-                self._flights[handle] = flight._replace(started=now)
-            elif slot.stop(handle):
-                logger.warning("timeout: worker killed with candidates %s", flight.candidates)
+            failure = Failure(f"TimeoutError: no value within {self._policies.timeout:g} seconds")
+            group, candidates = chunk.group, chunk.candidates
+            ours = candidates if chunk.record is self._record else ()
+            if group.is_queued(handle):
+                self._chunks[handle] = chunk._replace(started=now)
+            elif group.stop(handle):
+                logger.warning("timeout: worker killed with candidates %s", candidates)
                 self._remove(handle)
-                if is_ours:
-                    self._blame(flight.candidates, failure)
-            elif slot.can_stop:
-                self._end_pool(slot, flight.candidates if is_ours else (), failure)
+                self._blame(ours, failure)
+            elif group.can_stop:
+                self._kill_group(group, ours, failure)
             else:
                 raise EvaluationError(
-                    f"timeout: candidates {flight.candidates} hang, and workers of this kind "
-                    "cannot be ended; the program has to be"
+                    f"timeout: candidates {candidates} hang, and workers of this kind cannot be "
+                    "ended; end the program"
                 )
 
-    def _end_pool(self, slot: Slot, overdue: Sequence[int], failure: Failure) -> None:
-        """One hangs, and all others in the pool are lost with it."""
-        queueing = slot.width is None and self._busy[slot] > 1
-        lost = _all_of(self._ground(slot))
+    def _kill_group(self, group: WorkerGroup, overdue: Sequence[int], failure: Failure) -> None:
+        """Kill all workers of a pool, because one of them hangs."""
+        may_be_queued = group.width is None and self._busy[group] > 1
+        lost = _candidates_of(self._give_up(group))
         logger.warning("timeout: workers killed with candidates %s", lost)
-        if queueing:  # which one hangs, and which only waited in the pool's queue?
+        if may_be_queued:  # we cannot tell which one hung and which ones only waited
             self._suspects.extend(lost)
             return
         self._waiting.extend(candidate for candidate in lost if candidate not in overdue)
         self._blame(overdue, failure)
 
     def _blame(self, candidates: Sequence[int], failure: Failure) -> None:
-        """One of these is to blame: charge it, or find out which."""
+        """One of these is the cause: charge it, or run each alone to find out."""
         if len(candidates) == 1:
             self._charge(candidates[0], failure, self._suspects)
         else:
             self._suspects.extend(candidates)
 
     def _charge(self, candidate: int, failure: Failure, again: deque[int]) -> None:
-        """One attempt is used up; queue the candidate ``again`` or enter it as failed."""
+        """Count an attempt; put the candidate into the queue ``again``, or record its failure."""
         self._attempts[candidate] += 1
         if self._attempts[candidate] <= max(self._policies.retries, int(failure.lost)):
             again.append(candidate)
         else:
-            self._ledger.fail(candidate, failure, self._attempts[candidate])
+            self._record.fail(candidate, failure, self._attempts[candidate])
 
-    def _leave_behind(self) -> None:
-        """The share that was asked for has come back: the late ones are failures."""
-        for flight in list(self._flights.values()):
-            if flight.candidates and not flight.slot.leaves_stragglers:
-                self._ground(flight.slot)
+    def _leave_late_ones(self) -> None:
+        """The required share of the population is done: the late candidates have failed."""
+        for chunk in list(self._chunks.values()):
+            if chunk.candidates and not chunk.group.keeps_late_chunks:
+                self._give_up(chunk.group)
         late = Failure("TimeoutError: no value when the share `fraction` had come back")
-        for candidate in list(self._ledger.open):
-            self._ledger.fail(candidate, late, self._attempts[candidate] + 1)
+        for candidate in list(self._record.open):
+            self._record.fail(candidate, late, self._attempts[candidate] + 1)
 
-    def _ground(self, slot: Slot) -> list[_Flight]:
-        """Give up everything in a slot, and kill its workers if they are ours."""
-        handles = [handle for handle, flight in self._flights.items() if flight.slot is slot]
-        flights = [self._remove(handle) for handle in handles]
-        slot.drop(handles)
-        if slot.replaceable:
-            slot.kill()
-        return [flight for flight in flights if flight.ledger is self._ledger]
+    def _give_up(self, group: WorkerGroup) -> list[_Chunk]:
+        """Drop all chunks of a group and kill its workers if they are ours.
 
-    def _remove(self, handle: Any) -> _Flight:
-        flight = self._flights.pop(handle)
-        self._busy[flight.slot] -= 1
-        if not self._busy[flight.slot]:
-            self._reserved.discard(flight.slot)
-        return flight
+        Returns the chunks that belong to the current evaluation.
+        """
+        handles = [handle for handle, chunk in self._chunks.items() if chunk.group is group]
+        chunks = [self._remove(handle) for handle in handles]
+        group.drop(handles)
+        if group.replaceable:
+            group.end(force=True)
+        return [chunk for chunk in chunks if chunk.record is self._record]
+
+    def _remove(self, handle: Any) -> _Chunk:
+        chunk = self._chunks.pop(handle)
+        self._busy[chunk.group] -= 1
+        if not self._busy[chunk.group]:
+            self._reserved.discard(chunk.group)
+        return chunk
 
 
-def _all_of(flights: Sequence[_Flight]) -> list[int]:
-    return [candidate for flight in flights for candidate in flight.candidates]
+def _candidates_of(chunks: Sequence[_Chunk]) -> list[int]:
+    return [candidate for chunk in chunks for candidate in chunk.candidates]

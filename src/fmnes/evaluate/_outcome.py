@@ -1,4 +1,4 @@
-"""What comes back from an evaluation: values, failures, and the policy about failures."""
+"""The result of an evaluation: values, failures, and what `on_error` does with failures."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 OnError = Literal["raise", "penalize"]
-Report = Callable[[int, float, str | None], object]  # (candidate, value, why it failed)
+ValueCallback = Callable[[int, float, str | None], object]  # (candidate, value, error text)
 
 
 class EvaluationError(RuntimeError):
@@ -29,24 +29,24 @@ class EvaluationError(RuntimeError):
 
 
 class Failure(NamedTuple):
-    """Why one attempt gave no value, as plain text: it crosses processes whatever was raised."""
+    """Why one attempt gave no value, as plain text, which can be sent between processes."""
 
     summary: str  # type and message on one line
     traceback: str = ""
     bad_value: bool = False  # the objective did return, but not a real number
-    lost: bool = False  # with its worker; the objective need not be to blame
+    lost: bool = False  # with its worker; the objective may not be the cause
 
     @property
     def text(self) -> str:
-        """The traceback, or the summary where there is none."""
+        """The traceback, or the summary if there is none."""
         return self.traceback or self.summary
 
 
 class Outcome(NamedTuple):
     """The values of a population, in the order of its rows.
 
-    `nfailed` counts the candidates that failed every attempt; their value is NaN, so they are
-    among the NaNs of `values`, as are those for which the objective itself returned NaN.
+    `nfailed` counts the candidates that failed in every attempt. Their value is NaN. Candidates for
+    which the objective itself returned NaN are not counted.
     """
 
     values: NDArray[np.float64]
@@ -54,15 +54,15 @@ class Outcome(NamedTuple):
     first_error: str | None = None  # of the failed candidate with the smallest index
 
 
-class Ledger:
-    """One evaluation's books: who has a value, who failed, and what `on_error` makes of that."""
+class EvaluationRecord:
+    """What is known so far in the evaluation of one population."""
 
     def __init__(
         self,
         popsize: int,
         on_error: OnError,
         known: Mapping[int, float],
-        report: Report | None,
+        report: ValueCallback | None,
     ) -> None:
         self.values = np.full(popsize, np.nan)
         for candidate, value in known.items():
@@ -71,21 +71,27 @@ class Ledger:
                     f"known: expected candidates from 0 to {popsize - 1}, got {candidate}"
                 )
             self.values[candidate] = value
-        self.open = dict.fromkeys(i for i in range(popsize) if i not in known)  # in order
+        # The candidates without a final value, in order.
+        self.open = dict.fromkeys(i for i in range(popsize) if i not in known)
         self._on_error, self._report = on_error, report
         self._failures: dict[int, Failure] = {}
 
     def succeed(self, candidate: int, value: float) -> None:
-        """Enter a value."""
+        """Record a value."""
         self.values[candidate] = value
         self._close(candidate, value, None)
 
     def fail(self, candidate: int, failure: Failure, attempts: int) -> None:
-        """Enter a failure for good; under ``on_error="raise"`` it ends the evaluation."""
+        """Record a final failure; with ``on_error="raise"`` it ends the evaluation."""
         if self._on_error == "raise":
-            # A bad value is a TypeError with a pool as it is without one.
+            # Without workers, a bad value raises TypeError, too.
             error = TypeError if failure.bad_value else EvaluationError
-            raise error(_report(candidate, failure, attempts))
+            times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+            where = f"\n\nwhere it was evaluated:\n{failure.traceback}"
+            raise error(
+                f"candidate {candidate} failed ({times}): {failure.summary}"
+                + (where if failure.traceback else "")
+            )
         self._failures[candidate] = failure
         self._close(candidate, math.nan, failure.text)
 
@@ -95,14 +101,8 @@ class Ledger:
             self._report(candidate, value, error)
 
     def outcome(self) -> Outcome:
-        """The books closed."""
+        """The values and the failures."""
         if not self._failures:
             return Outcome(self.values)
         first = self._failures[min(self._failures)]
         return Outcome(self.values, len(self._failures), first.text)
-
-
-def _report(candidate: int, failure: Failure, attempts: int) -> str:
-    times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-    text = f"candidate {candidate} failed ({times}): {failure.summary}"
-    return f"{text}\n\nwhere it was evaluated:\n{failure.traceback}" if failure.traceback else text

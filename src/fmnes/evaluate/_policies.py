@@ -1,15 +1,13 @@
-"""What an Evaluator is told about evaluations that go wrong or take long."""
+"""What an Evaluator does about evaluations that fail or take long."""
 
-import math
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
-import numpy as np
-
+from fmnes import _checks as checks
 from fmnes.evaluate._outcome import OnError
 
 
 class Policies(NamedTuple):
-    """See `Evaluator`."""
+    """The policies, as described in `Evaluator`."""
 
     timeout: float | None = None
     retries: int = 0
@@ -18,36 +16,21 @@ class Policies(NamedTuple):
     chunksize: int | None = None
 
     def checked(self) -> "Policies":
-        """These, if they make sense; else TypeError or ValueError."""
-        timeout, fraction = self.timeout, self.fraction
-        if timeout is not None:
-            _check_number("timeout", timeout, "seconds or None")
-            if not (timeout > 0 and math.isfinite(timeout)):
-                raise ValueError(f"timeout: expected a positive number of seconds, got {timeout!r}")
-        _check_int("retries", self.retries, least=0)
-        if self.on_error not in get_args(OnError):
-            expected = " or ".join(map(repr, get_args(OnError)))
-            raise ValueError(f"on_error: expected {expected}, got {self.on_error!r}")
-        _check_number("fraction", fraction, "a number")
-        if not 0 < fraction <= 1:
-            raise ValueError(f"fraction: expected a share above 0 and up to 1, got {fraction!r}")
+        """The same policies as plain numbers; TypeError or ValueError if one is wrong."""
+        checks.choice("on_error", self.on_error, get_args(OnError))
+        fraction = checks.real("fraction", self.fraction, above=0)
+        if fraction > 1:
+            raise ValueError(f"fraction: expected at most 1, got {self.fraction!r}")
         if fraction < 1 and self.on_error == "raise":
             raise ValueError(
-                "fraction: expected 1 with on_error='raise', because what comes late has failed; "
-                f"got {fraction!r}"
+                "fraction: expected 1 with on_error='raise', because late candidates count as "
+                f"failed, got {self.fraction!r}"
             )
-        if self.chunksize is not None:
-            _check_int("chunksize", self.chunksize, least=1)
-        return self
-
-
-def _check_number(name: str, value: Any, expected: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise TypeError(f"{name}: expected {expected}, got {type(value).__name__}")
-
-
-def _check_int(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name}: expected an int, got {type(value).__name__}: {value!r}")
-    if value < least:
-        raise ValueError(f"{name}: expected {least} or more, got {value}")
+        timeout, chunksize = self.timeout, self.chunksize
+        return Policies(
+            None if timeout is None else checks.finite("timeout", timeout, above=0),
+            checks.integer("retries", self.retries, least=0),
+            self.on_error,
+            fraction,
+            None if chunksize is None else checks.integer("chunksize", chunksize, least=1),
+        )

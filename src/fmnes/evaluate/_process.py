@@ -1,9 +1,11 @@
-"""Worker processes: how they start, what they do, and how they end."""
+"""Worker processes: how they start, what they do, and how they end.
+
+`multiprocessing` is imported inside functions: it would make `import fmnes` several percent slower.
+"""
 
 import atexit
 import contextlib
 import functools
-import multiprocessing
 import os
 import pickle
 import select
@@ -12,89 +14,79 @@ import socket
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from multiprocessing.connection import wait
 from typing import Any
 
-from fmnes.evaluate._cargo import Parcel, hold, ignore_interrupts, work
-from fmnes.evaluate._guard import Answer
-from fmnes.evaluate._slot import PoolBrokenError
+from fmnes.evaluate._call import ChunkResult
+from fmnes.evaluate._group import GroupBrokenError
+from fmnes.evaluate._payload import Payload, ignore_interrupts, load, work
 
-_PATIENCE = 2.0  # seconds until a process that closed its pipe has ended
+_EXIT_SECONDS = 2.0  # that a process may take to end after it closed its pipe
 
 
-class Process:
-    """A running process and our end of its pipe."""
+class WorkerProcess:
+    """A running process and the driver's end of its pipe."""
 
     def __init__(self) -> None:
         context = _context()
         self.connection, theirs = context.Pipe()
-        # Not a daemon, because daemons may not have children and an objective may want some.
+        # Not a daemon: daemons may not have children, and an objective may start some.
         self._process = context.Process(target=serve, args=(theirs,), name="fmnes-worker")
         with _one_thread_each():
             self._process.start()
         theirs.close()
         self.sentinel: int = self._process.sentinel
         self.has_answered = False  # there is something to read
-        self.room = _room(self.connection)
+        self.pipe_capacity = _pipe_capacity(self.connection)
         _running.add(self)
 
     def is_alive(self) -> bool:
         return bool(self._process.is_alive())
 
     def send(self, message: Any) -> int:
-        """Hand it over; how many bytes it has."""
+        """Send a message; return its size in bytes."""
         data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-        with contextlib.suppress(OSError):  # it died: `receive` will tell
+        with contextlib.suppress(OSError):  # the process died: `receive` will say so
             self.connection.send_bytes(data)
         return len(data)
 
-    def receive(self) -> Answer:
+    def receive(self) -> ChunkResult:
         with contextlib.suppress(EOFError, OSError):
-            # A death shows in the sentinel even where a child of the objective's own holds the
-            # other end of the pipe open; then there is nothing to receive.
+            # The sentinel shows a death even if a child of the objective holds the other end of the
+            # pipe open; then there is nothing to receive.
             if self.has_answered or self.connection.poll():
                 self.has_answered = False
-                answer: Answer = self.connection.recv()
-                return answer
-        raise PoolBrokenError(self._obituary())
+                result: ChunkResult = self.connection.recv()
+                return result
+        self._process.join(_EXIT_SECONDS)
+        code = self._process.exitcode
+        if code == -9:  # SIGKILL, a name that Windows does not have
+            raise GroupBrokenError("the worker process was killed (SIGKILL; often out of memory)")
+        raise GroupBrokenError(f"the worker process died (exit code {code})")
 
-    def end(self, patience: float) -> None:
-        """Close the pipe, which an idle worker takes as its leave, and make sure."""
+    def end(self, seconds: float) -> None:
+        """Close the pipe, which makes an idle worker end; kill the process after ``seconds``."""
         self.connection.close()
-        self._process.join(patience)
+        self._process.join(seconds)
         if self._process.is_alive():
-            _kill_group(self._process.pid)
+            _kill_process_group(self._process.pid)
             self._process.kill()
             self._process.join()
         self._process.close()
         _running.discard(self)
 
-    def _obituary(self) -> str:
-        self._process.join(_PATIENCE)
-        code = self._process.exitcode
-        if code == -9:  # SIGKILL, a name that Windows does not have
-            return "the worker process was killed (SIGKILL; often for want of memory)"
-        return f"the worker process died (exit code {code})"
 
-
-def _room(connection: Any) -> int:
-    """Bytes that may lie in a pipe unread without anybody waiting for them to be read."""
-    if not hasattr(socket, "AF_UNIX"):  # pipes of Windows
-        return 0
-    with socket.socket(fileno=os.dup(connection.fileno())) as end:
-        return end.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 3
-
-
-def ready(processes: Sequence[Process], seconds: float | None) -> list[Process]:
-    """Those that answered or died, after waiting for the first of them."""
-    owner: dict[int, Process] = {process.sentinel: process for process in processes}
+def ready(processes: Sequence[WorkerProcess], seconds: float) -> list[WorkerProcess]:
+    """Wait for the first answer or death; return the processes that answered or died."""
+    owner: dict[int, WorkerProcess] = {process.sentinel: process for process in processes}
     owner.update((process.connection.fileno(), process) for process in processes)
-    if hasattr(select, "poll"):  # a fraction of what `wait` costs
+    if hasattr(select, "poll"):  # much quicker than `wait`
         poll = select.poll()
         for descriptor in owner:
             poll.register(descriptor, select.POLLIN)
-        seen = [found for found, _ in poll.poll(None if seconds is None else 1000 * seconds)]
+        seen = [found for found, _ in poll.poll(1000 * seconds)]
     else:
+        from multiprocessing.connection import wait
+
         ends = [end for process in processes for end in (process.connection, process.sentinel)]
         seen = [end if isinstance(end, int) else end.fileno() for end in wait(ends, seconds)]
     for descriptor in seen:
@@ -103,36 +95,57 @@ def ready(processes: Sequence[Process], seconds: float | None) -> list[Process]:
     return list(dict.fromkeys(owner[descriptor] for descriptor in seen))
 
 
+def _pipe_capacity(connection: Any) -> int:
+    """Bytes that can be sent without waiting until the other side reads them."""
+    if not hasattr(socket, "AF_UNIX"):  # pipes of Windows
+        return 0
+    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+        return end.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 3
+
+
+# === In the worker ===
+
+
 def serve(connection: Any) -> None:
-    """The life of a worker: hold what is a parcel, evaluate what is a chunk, until told to go."""
+    """Load payloads and evaluate chunks until the driver closes the pipe."""
     ignore_interrupts()
     if hasattr(os, "setsid"):
         os.setsid()  # so that killing a worker also kills the programs that the objective started
     threading.Thread(target=_end_with_the_driver, daemon=True).start()
-    with contextlib.suppress(EOFError, OSError):  # the driver closed the pipe, or is gone
+    with contextlib.suppress(EOFError, OSError):  # the driver closed the pipe or is gone
         while True:
             message = connection.recv()
-            loads = isinstance(message, Parcel)
-            connection.send((hold(message) or Answer(())) if loads else work(*message))
+            connection.send(load(message) if isinstance(message, Payload) else work(*message))
 
 
 def _end_with_the_driver() -> None:
-    """A worker that hangs in its objective would not notice that nobody waits for it any more."""
+    """End this process when the driver is gone, even if the objective hangs."""
+    import multiprocessing
+
     driver = multiprocessing.parent_process()
     if driver is not None:
         driver.join()
-    _kill_group(os.getpid())
+    _kill_process_group(os.getpid())
     os._exit(1)
+
+
+# === Start and end ===
 
 
 @functools.cache
 def _context() -> Any:
-    """How processes are started.
+    """The way in which processes are started.
 
-    Never by fork: the driver may hold threads (BLAS, JAX), and a forked copy of their locks hangs.
-    A fork server that has loaded us brings up a worker in 10 milliseconds, where spawning takes
-    some hundreds; but one that somebody else has started has not, and its BLAS has its threads.
+    Never by fork: the driver may have threads (BLAS, JAX), and a forked copy of their locks hangs.
+    A fork server that has loaded this module starts a worker in 10 milliseconds, where spawning
+    takes some hundreds. A fork server that somebody else started has not loaded this module, and
+    its BLAS may have started threads.
     """
+    import multiprocessing.util
+
+    # At exit, multiprocessing waits for every process that is not a daemon. `_end_all` is
+    # registered later than that, so it runs first and leaves none.
+    atexit.register(_end_all)
     if "forkserver" in multiprocessing.get_all_start_methods():
         from multiprocessing import forkserver
 
@@ -153,12 +166,11 @@ _THREAD_LIMITS = (
 
 @contextlib.contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Processes started meanwhile run BLAS in one thread; what the user has set stays.
+    """Let processes that start in this context run BLAS in one thread, unless the user set it.
 
-    It has to be in the environment before the process starts: libraries read it when they are
-    loaded, which is before any code of ours runs there.
+    Libraries read the environment when they are loaded, which is before our code runs there.
     """
-    asked = "OMP_NUM_THREADS" in os.environ  # what all of them follow, unless told otherwise
+    asked = "OMP_NUM_THREADS" in os.environ  # all libraries follow it by default
     added = [] if asked else [name for name in _THREAD_LIMITS if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
     try:
@@ -168,18 +180,15 @@ def _one_thread_each() -> Iterator[None]:
             del os.environ[name]
 
 
-def _kill_group(pid: int) -> None:
+def _kill_process_group(pid: int) -> None:
     if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError):  # it has not come as far as `setsid`
+        with contextlib.suppress(ProcessLookupError):  # the process has not called `setsid` yet
             os.killpg(pid, signal.SIGKILL)
 
 
-# At exit multiprocessing waits for every process that is not a daemon. What runs here first, since
-# it was registered later, sees to it that none is left.
-_running: "weakref.WeakSet[Process]" = weakref.WeakSet()
+_running: "weakref.WeakSet[WorkerProcess]" = weakref.WeakSet()
 
 
-@atexit.register
 def _end_all() -> None:
     for process in list(_running):
-        process.end(patience=0)
+        process.end(0.0)

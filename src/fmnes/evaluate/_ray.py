@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from fmnes.evaluate._backends import Elastic
+from fmnes.evaluate._backends import ElasticBackend
 
 
 class RayExecutor:
@@ -18,7 +18,7 @@ class RayExecutor:
 
     Notes
     -----
-    Ray listens on all network interfaces of a machine, also for ``ray.init()`` on a laptop.
+    Ray listens on all network interfaces of a machine, also after ``ray.init()`` on a laptop.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -28,12 +28,12 @@ class RayExecutor:
             raise ImportError("RayExecutor: pip install 'fmnes[ray]'") from error
         if not ray.is_initialized():
             raise RuntimeError("RayExecutor: expected a call of ray.init() first, got none")
-        # Attempts are counted by the driver, which is told of every death.
+        # No retries by Ray: the driver counts the attempts.
         self.options = {"num_cpus": 1, "max_retries": 0, **options}
         self._call = ray.remote(**self.options)(_call)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        """A Future whose ``object_ref`` is Ray's."""
+        """Start a task; the Future has Ray's ``object_ref``."""
         future: Future[Any] = self._call.remote(function, *args).future()
         return future
 
@@ -42,37 +42,34 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
-class Ray(Elastic):
-    """A dead worker costs one chunk, and so does one that is killed because it hangs."""
+class RayBackend(ElasticBackend):
+    """Tasks of Ray: a worker that dies or is killed costs one chunk."""
 
     def count(self) -> int:
-        """How often what a task needs fits into the cluster."""
+        """How many tasks the resources of the cluster allow at the same time."""
         import ray
 
-        there, options = ray.cluster_resources(), self.pool.options
+        available, options = ray.cluster_resources(), self.pool.options
         needs = {"CPU": options["num_cpus"], "GPU": options.get("num_gpus") or 0}
         needs |= options.get("resources") or {}
-        fits = [there.get(name, 0) / need for name, need in needs.items() if need]
+        fits = [available.get(name, 0) / need for name, need in needs.items() if need]
         return int(min(fits, default=1))
 
     def share(self, data: bytes) -> Any:
-        """In the object store."""
+        """A reference into Ray's object store."""
         import ray
 
         return ray.put(data)
 
     def stop(self, handle: Any) -> bool:
-        """Its process is killed."""
+        """Kill the process of the task."""
         import ray
 
         ray.cancel(handle.object_ref, force=True)
         return True
 
     def drop(self, handle: Any) -> None:
-        """Its process is killed."""
         self.stop(handle)
 
-    def kill(self) -> None:
-        """All that ran was dropped one by one; the cluster is the caller's."""
-
-    close = kill
+    def end(self, *, force: bool) -> None:
+        """Do nothing: all tasks were dropped one by one, and the caller owns the cluster."""

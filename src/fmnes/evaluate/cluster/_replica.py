@@ -1,79 +1,90 @@
-"""A worker of a cluster: an object that some engine keeps for us, and whose methods it calls."""
+"""The worker of a cluster: an object that lives as an actor of Dask or Ray."""
 
 import os
 import pickle
 import socket
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import fmnes
-from fmnes import kernels
-from fmnes._optimizer import Optimizer
-from fmnes._population import Population
-from fmnes.evaluate._cargo import ignore_interrupts
-from fmnes.evaluate._guard import ELSEWHERE, Answer, Task, attempt, evaluate_chunk
+from fmnes import draws, kernels
+from fmnes._population import Population, Recipe
+from fmnes._version import __version__
+from fmnes.algorithms import METHODS
+from fmnes.algorithms._shared import Shape
+from fmnes.draws import Address
+from fmnes.evaluate._call import IN_WORKER, ChunkResult, ObjectiveCall, attempt, evaluate_chunk
 from fmnes.evaluate._outcome import Failure
+from fmnes.evaluate._payload import ignore_interrupts
 
 
 def identity() -> dict[str, Any]:
-    """What has to be the same everywhere for updates to have the same bits."""
-    opt = Optimizer(np.linspace(-1.0, 1.0, 50), 0.5, rng=1, popsize=8)
-    for values in np.arange(24.0).reshape(3, 8)[:, ::-1]:
-        opt.ask()
-        opt.tell(values)
+    """What has to be the same in all processes so that their updates have the same bits."""
     return {
-        "fmnes": fmnes.__version__,
+        "fmnes": __version__,
         "numpy": np.__version__,
         "kernels": kernels.in_use,
-        "probe": zlib.crc32(opt.result.mean),  # of a small search: shows whatever else differs
+        "probe": _probe(),  # shows any other difference
     }
 
 
+def _probe() -> int:
+    """The fingerprint of a small search after three updates."""
+    dim, popsize, method = 50, 8, METHODS["cr-fm-nes"]
+    mean, settings = np.linspace(-1.0, 1.0, dim), method.Settings()
+    z = draws.normals(1, draws.initial_stream(0), 0, 0, 1, dim)[0]
+    params = method.params(dim, popsize, settings)
+    state = method.init(params, mean, np.asarray(0.5), Shape(np.ones(dim)), z)
+    address = Address(1, draws.population_stream(0), 0)
+    population = Population(Recipe("cr-fm-nes", settings, popsize, state, address, None))
+    for values in np.arange(3.0 * popsize).reshape(3, popsize)[:, ::-1]:
+        population.advance(values)
+    return population.fingerprint()
+
+
 class Replica:
-    """Holds the state of a search: builds candidates, evaluates them, and goes on as told."""
+    """Holds the state of a search: builds candidates, evaluates them, and repeats each update."""
 
     def __init__(self) -> None:
         ignore_interrupts()
         self._population: Population | None = None
-        self._task: Task | None = None
+        self._call: ObjectiveCall | None = None
 
     def join(self) -> tuple[dict[str, Any], str]:
-        """Who this is, and where."""
+        """The identity of this process, and where it runs."""
         return identity(), f"process {os.getpid()} on {socket.gethostname()}"
 
-    def hold(self, objective: bytes) -> Answer:
+    def hold(self, objective: bytes) -> ChunkResult:
         """Load the objective."""
-        task = attempt(pickle.loads, objective)
-        if isinstance(task, Failure):
-            return Answer((), refused=("objective", task))
-        self._task = task
-        return Answer(())
+        call = attempt(pickle.loads, objective)
+        if isinstance(call, Failure):
+            return ChunkResult(refused=("objective", call))
+        self._call = call
+        return ChunkResult()
 
-    def follow(self, checkpoint: bytes, journal: Sequence[NDArray[np.float64]]) -> int:
-        """Begin anew from the checkpoint, if there is one; then update once for each of the values.
+    def follow(self, checkpoint: bytes, told: Sequence[NDArray[np.float64]]) -> int:
+        """Load the checkpoint if there is one, then update once for each generation of values.
 
         Returns the fingerprint of the state.
         """
         if checkpoint:
             self._population = pickle.loads(checkpoint)  # noqa: S301  from the driver
-            self._population.stays = True
+            self._population.will_advance = True
         if self._population is None:
-            return -1  # as no state has it
-        for values in journal:
+            return -1  # not the fingerprint of any state
+        for values in told:
             self._population.advance(values)
         return self._population.fingerprint()
 
-    def work(self, generation: int, candidates: Sequence[int], seconds: float) -> Answer:
+    def work(self, generation: int, candidates: Sequence[int], seconds: float) -> ChunkResult:
         """Evaluate candidates of this generation."""
-        population, task = self._population, self._task
-        if population is None or task is None or population.address.generation != generation:
-            return Answer((), missing=True)
+        population, call = self._population, self._call
+        if population is None or call is None or population.generation != generation:
+            return ChunkResult(missing=True)
 
         def row(k: int) -> Any:
             return population.row(candidates[k])
 
-        return evaluate_chunk(task, candidates, row, seconds, ELSEWHERE)
+        return evaluate_chunk(call, candidates, row, seconds, IN_WORKER)

@@ -3,45 +3,45 @@
 import math
 
 _LEAST, _MOST = 0.01, 0.25  # seconds of work in a chunk
-_SHARE = 0.04  # of a chunk's time that a round trip may cost
-_MEMORY = 0.8  # weight of the past in the averages
+_OVERHEAD = 0.04  # largest share of a chunk's time that the round trip may cost
+_MEMORY = 0.8  # weight of the past in the moving averages
 
 
-class Pace:
-    """Sizes of chunks, by what evaluations and round trips were seen to cost.
+class ChunkSizer:
+    """Chooses chunk sizes from the measured cost of evaluations and round trips.
 
-    A chunk is worth many round trips and little of a worker's time. Towards the end of a generation
-    chunks get smaller, so that all workers finish together. The answer does not depend on it.
+    A chunk takes much longer than a round trip, and little of a worker's time. Towards the end of a
+    generation chunks get smaller, so that all workers finish together. Values do not depend on it.
     """
 
     def __init__(self, chunksize: int | None) -> None:
         self._fixed = chunksize
         self._cost: float | None = None  # seconds of one evaluation
-        self._trip = 0.0  # seconds of a round trip beside the work; the first ones are slow
+        self._trip = 0.0  # seconds of a round trip beside the work
 
     @property
     def seconds(self) -> float:
         """How long a chunk should work."""
-        return min(max(self._trip / _SHARE, _LEAST), _MOST)
+        return min(max(self._trip / _OVERHEAD, _LEAST), _MOST)
 
     @property
     def limit(self) -> float:
-        """After how long a chunk comes back even if it is not finished."""
+        """After how many seconds a chunk returns even if it is not finished."""
         return math.inf if self._fixed else 2 * self.seconds
 
     @property
     def is_quick(self) -> bool:
-        """Whether a worker should have its next chunk before it is done with this one."""
+        """Whether a worker should receive its next chunk before it finishes this one."""
         return self._cost is not None and self._cost < _MOST / 10 and self._fixed is None
 
     def size(self, waiting: int, lanes: int, popsize: int) -> int:
-        """How many of those waiting go next, where ``lanes`` work at the same time."""
+        """How many of the waiting candidates go next, if ``lanes`` chunks run in parallel."""
         if self._fixed is not None:
             return min(self._fixed, waiting)
         if self._cost is None:
             return 1
         cost, share = max(self._cost, 1e-9), popsize / lanes
-        if share * cost < 10 * self._trip:  # no time to lose on evening out
+        if share * cost < 10 * self._trip:  # round trips are too slow for load balancing
             fair = math.ceil(share)
         else:
             fair = max(math.ceil(waiting / lanes / 2), math.ceil(self._trip / cost))
@@ -54,7 +54,7 @@ class Pace:
             self._cost = cost if self._cost is None else _average(self._cost, cost)
 
     def note_trip(self, seconds: float) -> None:
-        """Learn how long a chunk was on its way, beside its work."""
+        """Learn how long a chunk was away, beside its work."""
         self._trip = _average(self._trip, max(seconds, 0.0))
 
 
