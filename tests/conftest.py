@@ -1,22 +1,33 @@
-"""What all tests share: the methods of THE TABLE, and how hypothesis runs."""
+"""What all tests share: the names of the methods, and the profiles of hypothesis."""
+
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+from property_tests import DEFAULT
 from time_limit import hard_limit
 
 from fmnes import METHODS
 
-# No test may depend on the clock or on the day: no deadline, the same examples every time.
+# The default profile runs the same examples every time, so that a test fails for everybody or for
+# nobody. `make test-explore` runs new ones (--hypothesis-profile=explore) and keeps what fails.
+# Neither has a deadline: no test may depend on how fast the machine is.
+ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", ANY_SPEED, max_examples=DEFAULT, derandomize=True)
 settings.register_profile(
-    "fmnes", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "explore",
+    ANY_SPEED,
+    max_examples=5 * DEFAULT,
+    database=DirectoryBasedExampleDatabase(Path(__file__).parents[1] / ".hypothesis/explore"),
 )
-settings.load_profile("fmnes")
+settings.load_profile("same")
 
 
 # For the whole session, because hypothesis runs many examples within one test function.
 @pytest.fixture(scope="session", params=list(METHODS))
 def method(request):
-    """The name of every method, one after the other."""
+    """The name of each method in turn."""
     return request.param
 
 

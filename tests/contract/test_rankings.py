@@ -8,8 +8,9 @@ that can no longer be resolved).
 import numpy as np
 import pytest
 from contract.common import arrays, ellipsoid, sphere
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 import fmnes
 
@@ -180,7 +181,7 @@ values = st.one_of(
 )
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(data=st.data())
 def test_any_ranking(method, data):
     """Some rankings that hypothesis makes up, told over and over in turn."""
@@ -194,7 +195,7 @@ def test_any_ranking(method, data):
     obey(opt, lambda opt, x, g: np.array(rankings[g % len(rankings)]), 100)
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 20), levels=st.integers(1, 12))
 def test_random_rankings(method, seed, dim, levels):
     """Random values on few levels, some candidates infeasible, some failed."""

@@ -7,8 +7,9 @@ states and with draws that the change maps onto each other; then their distribut
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from fmnes.algorithms import METHODS, Shape
 
@@ -16,9 +17,7 @@ GENERATIONS = 10
 ROTATION_INVARIANT = ["xnes", "dx-nes-ic", "fm-nes", "cma-es", "r1-nes"]
 
 methods = pytest.mark.parametrize("name", METHODS)
-few_examples = settings(
-    max_examples=8, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+few_examples = examples(8)
 seeds, dims = st.integers(0, 2**32 - 1), st.integers(2, 8)
 
 

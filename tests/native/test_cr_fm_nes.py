@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 import fmnes
 from fmnes.algorithms import METHODS, cr_fm_nes
@@ -80,7 +81,7 @@ def bits(engine, generations, kind="plain"):
 KINDS = ["plain", "ties", "infeasible", "failed", "flat", "hopeless"]
 
 
-@hypothesis.settings(deadline=None, max_examples=150)
+@examples(150)
 @given(
     dim=st.integers(1, 600) | st.integers(4090, 4105) | st.integers(8185, 8200),  # 1 to 3 blocks
     popsize=st.integers(2, 20).map(lambda half: 2 * half) | st.just(70),  # 32 rows at a time
@@ -170,7 +171,7 @@ def test_a_hundred_generations(variant, dim, popsize):
     assert_close(native.state, agnostic.state, 1e-9, np.max(np.abs(state.mean)))
 
 
-@hypothesis.settings(deadline=None, max_examples=6)
+@examples(6)
 @given(log_dim=st.floats(1, 5.5), numbers=st.integers(10**5, 10**6))
 @hypothesis.example(log_dim=5.5, numbers=2 * 10**6)
 @hypothesis.example(log_dim=2, numbers=10**6)

@@ -2,12 +2,12 @@
 
 import math
 
-import hypothesis
 import numpy as np
 import pytest
 from array_api_compat import numpy as xp
 from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from fmnes import kernels
 from fmnes.kernels import _native, agnostic, native
@@ -106,7 +106,7 @@ def test_random_shapes(n, dim, seed):
         )
 
 
-@hypothesis.settings(max_examples=5)
+@examples(5)
 @given(size=st.floats(4, 6), share=st.floats(0, 1), dtype=st.sampled_from(DTYPES))
 def test_large_shapes(size, share, dtype):
     """Up to 1e6 numbers, from one long row to many rows of one number: enough for threads."""

@@ -1,10 +1,10 @@
 """Every method on the compiled passes over draws and values, and on the array-agnostic ones."""
 
-import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 import fmnes
 from fmnes import kernels
@@ -153,7 +153,7 @@ FULL = [fmnes.FMNES(), fmnes.DXNESIC(), fmnes.XNES(), fmnes.CMAES()]
 
 @pytest.mark.parametrize("settings", FULL, ids=repr)
 @pytest.mark.parametrize("dtype", DTYPES)
-@hypothesis.settings(deadline=None, max_examples=25)
+@examples(25)
 @given(dim=st.integers(2, 200), seed=st.integers(0, 100), share=st.sampled_from([0.0, 0.3, 1.0]))
 def test_full_matrices(settings, dtype, dim, seed, share):
     """Three generations, some of the candidates infeasible: the same ranks, and the same steps."""
