@@ -18,7 +18,7 @@ settings.register_profile("same", ANY_SPEED, max_examples=DEFAULT, derandomize=T
 settings.register_profile(
     "explore",
     ANY_SPEED,
-    max_examples=5 * DEFAULT,
+    max_examples=20 * DEFAULT,
     database=DirectoryBasedExampleDatabase(Path(__file__).parents[1] / ".hypothesis/explore"),
 )
 settings.load_profile("same")
