@@ -55,6 +55,36 @@ def test_a_search_loads_nothing_optional():
     assert [name for name in OPTIONAL if name in loaded] == []
 
 
+EXPERIMENTS = ("fmnes.experiments", "fmnes.integrations.coco", "fmnes.integrations._coco", "coco")
+COMMAND_LINE = """
+import contextlib, io
+from fmnes.cli import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main({})
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import fmnes",
+        pytest.param(
+            COMMAND_LINE.format(["run", "--help"]),
+            marks=pytest.mark.xfail(strict=False, reason="the command line imports all commands"),
+        ),
+        pytest.param(
+            COMMAND_LINE.format(["methods"]),
+            marks=pytest.mark.xfail(strict=False, reason="the command line imports all commands"),
+        ),
+    ],
+    ids=["import", "run", "methods"],
+)
+def test_nothing_of_the_experiments_is_loaded(code):
+    loaded = python(f"import sys\n{code}\nprint('\\n'.join(sys.modules))").split()
+    assert "fmnes" in loaded
+    assert [name for name in loaded if name.startswith(EXPERIMENTS)] == []
+
+
 def test_it_prints_nothing_and_logs_nothing():
     """Nothing on either stream unless asked for."""
     code = "import fmnes; fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 3, 2.0)"
@@ -88,7 +118,7 @@ def public_names():
 def test_every_public_name_is_documented():
     for name, value in public_names().items():
         if name == "METHODS":
-            continue  # a dict; THE TABLE's own module says what it is
+            continue  # a dict; fmnes.algorithms documents it
         assert inspect.getdoc(value), name
         if inspect.isclass(value):
             for attribute, member in vars(value).items():

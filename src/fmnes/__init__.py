@@ -1,5 +1,6 @@
 """Black-box optimization with many variables by natural evolution strategies."""
 
+from fmnes import problems as problems
 from fmnes._config import config as config
 from fmnes._config import get_num_threads as get_num_threads
 from fmnes._config import set_num_threads as set_num_threads
@@ -35,5 +36,3 @@ from fmnes.evaluate import Evaluator as Evaluator
 from fmnes.evaluate.cluster import Cluster as Cluster
 from fmnes.integrations.scipy import scipy_method as scipy_method
 from fmnes.storage.checkpoint import Checkpoint as Checkpoint
-
-from . import problems as problems
