@@ -1,97 +1,112 @@
-# Every target does its own set-up: a bare machine needs Python >= 3.11 (with venv) and make.
+# Every target installs what it needs. A bare machine needs make and Python >= 3.11 with venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 SANITIZE := .venv-sanitize
 NATIVE := CMakeLists.txt $(wildcard native/*)
-PYTEST := $(BIN)/python -m pytest -n 2 -q
-QUICK := -m "not slow and not arrays and not build and not engines and not examples and not browser"
+# worksteal: a process that has finished its tests takes over some of the other's.
+OPTIONS := -n 2 --dist worksteal -q
+PYTEST := $(BIN)/python -m pytest $(OPTIONS)
+SELECT := not slow and not arrays and not build and not engines and not examples and not browser
+QUICK := -m "$(SELECT)"
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo dist paper test test-agnostic test-arrays test-browser test-build test-engines \
-	test-examples test-sanitize test-lowest test-neon test-slow native lint types format bench evidence docs clean
+	test-examples test-explore test-sanitize test-lowest test-neon test-slow native lint types format \
+	bench evidence docs clean
 .DEFAULT_GOAL := help
 
-help:  ## this list
+help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
-demo: $(VENV)/.demo  ## minimise 1000 variables, compare the methods, draw demo.png
+demo: $(VENV)/.demo  ## minimize 1000 variables, compare the methods, draw demo.png
 	$(BIN)/python examples/demo.py
 
-paper: $(VENV)/.paper  ## the paper's experiments at d = 80, two trials each, and their page (3 minutes)
+paper: $(VENV)/.paper  ## run the paper's experiments at d = 80 with two trials each, and make their page (3 minutes)
 	$(BIN)/fmnes paper run
 	$(BIN)/fmnes paper report
 
-test: $(VENV)/.dev  ## the tests, under 10 minutes on 2 cores
+test: $(VENV)/.dev  ## run the tests (4 minutes on 2 cores)
 	$(PYTEST) $(QUICK)
 
-test-agnostic: $(VENV)/.dev  ## the tests with the array-agnostic kernels
-	FMNES_KERNELS=agnostic $(PYTEST) $(QUICK)
+# Only these tests can depend on which kernels compute the numbers. The others are about processes,
+# files, the command line, pictures and pages; they call the same functions, and run in `make test`.
+NUMERIC := $(addprefix tests/,backends checkpoints cluster contract draws equations golden invariance \
+	published shell test_imports.py test_problems.py) src README.md
+test-agnostic: $(VENV)/.dev  ## run the numerical tests without the compiled kernels (2 minutes)
+	FMNES_KERNELS=agnostic $(PYTEST) $(QUICK) $(NUMERIC)
 
-test-arrays: $(VENV)/.arrays  ## the tests that need PyTorch and JAX
+test-arrays: $(VENV)/.arrays  ## run the tests that need PyTorch and JAX
 	$(PYTEST) -m "arrays and not slow" tests
 
-test-engines: $(VENV)/.engines  ## searches and workers that are killed, on every engine there is
+test-engines: $(VENV)/.engines  ## start, kill and resume searches on Dask, Ray, MPI and SLURM
 	$(PYTEST) -m engines tests
 
-test-examples: $(VENV)/.examples  ## the scripts of examples/ with small budgets, and their pages
-	$(PYTEST) -m examples tests
+test-examples: $(VENV)/.examples  ## run the scripts of examples/ with small budgets
+	$(PYTEST) -m examples tests/examples tests/test_docs.py
 
-test-browser: $(VENV)/.browser  ## the pages of `fmnes watch` in headless Chromium
-	$(PYTEST) -m browser tests
+test-browser: $(VENV)/.browser  ## open the pages of `fmnes watch` in headless Chromium
+	$(PYTEST) -m browser tests/browser
 
+# loadgroup: the tests of one compiled wheel run in one process, so that it is compiled once.
 test-build: $(VENV)/.dev  ## build the package with a C++ compiler and without
-	$(PYTEST) -m build tests/native
+	$(PYTEST) -m build --dist loadgroup tests/native/test_build.py
 
-# Python itself is not compiled for the sanitizers, so that their library has to be loaded before
-# it, and with it the C++ one whose exceptions it watches; Python leaks on purpose when it ends.
-test-sanitize: $(SANITIZE)/.dev  ## the compiled kernels under AddressSanitizer and UBSan
+test-explore: $(VENV)/.dev  ## run the property tests on 20 times as many examples, new ones each time (10 minutes)
+	$(PYTEST) -m "hypothesis and $(SELECT)" --hypothesis-profile=explore tests
+
+# Python itself is not compiled for the sanitizers, so their library has to be loaded before it, and
+# the C++ library too, whose exceptions they watch. Python leaks on purpose when it ends. Random
+# examples only repeat what the fixed shapes reach, so there are few.
+test-sanitize: $(SANITIZE)/.dev  ## run the compiled kernels under AddressSanitizer and UBSan
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 FMNES_KERNELS=native \
-	$(SANITIZE)/bin/python -m pytest -n 2 -q $(QUICK) tests/native
+	$(SANITIZE)/bin/python -m pytest $(OPTIONS) $(QUICK) --hypothesis-profile=few tests/native
 
 # Debian: apt-get install g++-aarch64-linux-gnu qemu-user
 CHECK_BITS := -std=c++20 -O2 -ffp-contract=off -Inative tests/native/check_bits.cpp \
 	$(filter-out %/module.cpp %/dispatch.cpp $(wildcard native/bind_*.cpp),$(wildcard native/*.cpp))
-test-neon:  ## the kernels of aarch64, emulated, give the bits of this machine (a cross compiler, qemu)
+test-neon:  ## compare the kernels of emulated ARM bit by bit with this machine's (needs a cross compiler and qemu)
 	mkdir -p build
 	$(CXX) -DFMNES_LEVEL=baseline $(CHECK_BITS) -pthread -o build/check_bits
 	aarch64-linux-gnu-g++ -DFMNES_LEVEL=neon $(CHECK_BITS) -pthread -static -o build/check_bits_neon
-	test "$$(build/check_bits)" = "$$(qemu-aarch64 build/check_bits_neon)" && echo the same bits
+	test "$$(build/check_bits)" = "$$(qemu-aarch64 build/check_bits_neon)" && echo "bits are equal"
 
-dist: $(VENV)/.dist  ## the source archive and the wheel, in dist/
+dist: $(VENV)/.dist  ## build the source archive and the wheel, in dist/
 
-test-lowest: $(LOWEST)/.dev  ## the tests on the built wheel, with the lowest NumPy we allow
-	$(LOWEST)/bin/python -m pytest -n 2 -q $(QUICK) tests
+# What can differ here: which files the wheel holds, and functions that NumPy 2.0 does not have yet.
+test-lowest: $(LOWEST)/.dev  ## test the built wheel with the lowest supported NumPy (2 minutes)
+	$(LOWEST)/bin/python -m pytest $(OPTIONS) $(QUICK) $(addprefix tests/,checkpoints cli contract draws \
+		golden pictures shell test_imports.py test_problems.py)
 
-test-slow: $(VENV)/.dev  ## published budgets at d = 200 and more (an hour)
+test-slow: $(VENV)/.dev  ## run the published budgets at d = 200 and more (an hour)
 	$(PYTEST) -m slow tests
 
-native:  ## build the extension into src/, for the Python named by PYTHON= that has nanobind
+native:  ## build the extension into src/, for the Python named by PYTHON=, which has nanobind
 	cmake -S . -B build/native -DPython_EXECUTABLE=$$(command -v $(PYTHON))
 	cmake --build build/native --parallel 2
 	cmake --install build/native --prefix src
 
-lint: $(VENV)/.dev  ## ruff: rules and format
+lint: $(VENV)/.dev  ## check rules and format with ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: $(VENV)/.dev  ## let ruff mend what it can
+format: $(VENV)/.dev  ## let ruff correct rules and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(VENV)/.dev  ## mypy, strict
+types: $(VENV)/.dev  ## check the types with mypy
 	$(BIN)/mypy
 
-bench: $(VENV)/.speed  ## time and memory of a generation beside the peers (half an hour)
+bench: $(VENV)/.speed  ## measure time and memory of a generation, and those of other packages (half an hour)
 	$(BIN)/python benchmarks/speed.py
 
-evidence: $(VENV)/.dev  ## the tables of docs/safe-variant.md (hours)
+evidence: $(VENV)/.dev  ## run the experiments of docs/safe-variant.md and make its tables (hours)
 	$(BIN)/python benchmarks/evidence.py
 
-docs: $(VENV)/.docs  ## the documentation, in docs/_build/html
+docs: $(VENV)/.docs  ## build the documentation, in docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
@@ -105,7 +120,7 @@ define create_venv
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1) || { rm -rf $(1); echo "make: cannot create a virtual environment: install Python's venv module (Debian: python3-venv)" >&2; exit 1; }
 endef
 
-# Programs that are no Python packages; the tests that need them say so where they are missing.
+# Programs that are not Python packages. If one is missing, the tests that need it are skipped.
 define debian
 	@command -v $(1) >/dev/null || { test "$$(id -u)" = 0 && apt-get -qq update \
 		&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(2); } >/dev/null 2>&1 \
@@ -129,30 +144,31 @@ $(VENV)/.dev: pyproject.toml $(NATIVE)
 	@$(BIN)/python -c 'import fmnes; fmnes.show_config()'
 	@touch $@ $(VENV)/.demo $(VENV)/.paper
 
+# The extras of an installed fmnes: pip installs what they need, and does not compile fmnes again.
 $(VENV)/.arrays: $(VENV)/.dev
 	$(BIN)/python -m pip install -q torch==2.13.0 'jax>=0.4.32'
 	@touch $@
 
 $(VENV)/.engines: $(VENV)/.dev
-	$(BIN)/python -m pip install -q -e '.[engines]'
+	$(BIN)/python -m pip install -q 'fmnes[engines]'
 	$(call debian,sbatch,slurm-wlm)
 	@touch $@
 
 $(VENV)/.examples: $(VENV)/.arrays
-	$(BIN)/python -m pip install -q -e '.[examples]'
+	$(BIN)/python -m pip install -q 'fmnes[examples]'
 	@touch $@
 
 $(VENV)/.browser: $(VENV)/.dev
-	$(BIN)/python -m pip install -q -e '.[browser]'
+	$(BIN)/python -m pip install -q 'fmnes[browser]'
 	$(call debian,chromedriver,chromium chromium-driver)
 	@touch $@
 
 $(VENV)/.speed: $(VENV)/.dev
-	$(BIN)/python -m pip install -q -e '.[speed]'
+	$(BIN)/python -m pip install -q 'fmnes[speed]'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.dev
-	$(BIN)/python -m pip install -q -e '.[docs]'
+	$(BIN)/python -m pip install -q 'fmnes[docs]'
 	@touch $@
 
 $(LOWEST)/.dev: $(VENV)/.dist
@@ -160,7 +176,7 @@ $(LOWEST)/.dev: $(VENV)/.dist
 	$(LOWEST)/bin/python -m pip install -q --force-reinstall "$$(echo dist/fmnes-*.whl)[dev]" 'numpy==2.0.*'
 	@touch $@
 
-# build makes the wheel from the source archive, so that both are tried.
+# build makes the wheel from the source archive, so both are tried.
 $(VENV)/.dist: pyproject.toml $(NATIVE) $(shell git ls-files src 2>/dev/null)
 	$(call create_venv,$(VENV))
 	$(BIN)/python -m pip install -q build twine
@@ -170,8 +186,8 @@ $(VENV)/.dist: pyproject.toml $(NATIVE) $(shell git ls-files src 2>/dev/null)
 	@touch $@
 
 # With -g1 (line numbers) and -O1 the compiler needs a minute for each level; with more, five.
-# Four checks of UBSan are left to AddressSanitizer: on eight lanes in little arrays they make the
-# compiler take four times as long. With another type of build nanobind strips the symbols.
+# Four checks of UBSan are left to AddressSanitizer, because with them the compiler takes four times
+# as long. With another type of build nanobind strips the symbols.
 SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	-fno-sanitize=null,alignment,object-size,bounds
 $(SANITIZE)/.dev: pyproject.toml $(NATIVE)

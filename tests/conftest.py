@@ -11,10 +11,12 @@ from time_limit import hard_limit
 from fmnes import METHODS
 
 # The default profile runs the same examples every time, so that a test fails for everybody or for
-# nobody. `make test-explore` runs new ones (--hypothesis-profile=explore) and keeps what fails.
-# Neither has a deadline: no test may depend on how fast the machine is.
+# nobody; "few" is its short form. `make test-explore` runs new examples and keeps what fails.
+# No profile has a deadline: no test may depend on how fast the machine is.
 ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("same", ANY_SPEED, max_examples=DEFAULT, derandomize=True)
+SAME = settings(ANY_SPEED, derandomize=True)
+settings.register_profile("same", SAME, max_examples=DEFAULT)
+settings.register_profile("few", SAME, max_examples=DEFAULT // 10)
 settings.register_profile(
     "explore",
     ANY_SPEED,

@@ -84,6 +84,9 @@ def installed(folder, wheel, code, **variables):
 # --- With a compiler ------------------------------------------------------------------------------
 
 
+one_process = pytest.mark.xdist_group("compiled")  # each process would compile a wheel of its own
+
+
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     """A wheel built with the machine's compiler, and the folder that it was built in."""
@@ -94,6 +97,7 @@ def compiled(tmp_path_factory):
     return folder, wheel
 
 
+@one_process
 def test_with_a_compiler_the_kernels_are_native(compiled):
     folder, wheel = compiled
     assert holds_the_extension(wheel)
@@ -118,6 +122,7 @@ needs_levels = pytest.mark.skipif(
 
 
 @needs_levels
+@one_process
 def test_no_code_of_one_level_is_reached_from_another(compiled):
     """What the linker may merge is named after its level.
 
@@ -136,6 +141,7 @@ def test_no_code_of_one_level_is_reached_from_another(compiled):
 
 
 @needs_levels
+@one_process
 def test_only_a_level_has_its_instructions(compiled):
     """The 256-bit and 512-bit registers are used where they should be and nowhere else."""
     for path in compiled[0].glob("build/**/*.o"):
