@@ -29,7 +29,8 @@ def test_kills_of_all_kinds_change_no_bit(tmp_path):
     status, out, err = end_of(process, signal.SIGINT)
     assert (status, result(folder)["status"]) == (130, "interrupted")
     assert "status: interrupted" in out
-    assert err.splitlines() == ["fmnes resume out goes on"]
+    (line,) = err.splitlines()
+    assert line.startswith("fmnes resume out ")
 
     seen = nrows(folder)
     process = start("resume", "out", *QUIET, cwd=tmp_path)
@@ -57,7 +58,8 @@ def test_a_run_that_goes_on_is_left_alone(tmp_path):
     other = start("resume", "out", cwd=tmp_path)
     _, err = other.communicate(timeout=60)
     assert other.returncode == 2
-    assert err == "fmnes resume: DIR: expected a run that nobody is at work on, got out\n"
+    (line,) = err.splitlines()
+    assert line.startswith("fmnes resume: DIR: ")
     assert end_of(process, signal.SIGINT)[0] == 130
 
 
@@ -86,7 +88,8 @@ def test_programs_end_with_all_that_they_have_started(way, tmp_path):
     pids.mkdir()
     (tmp_path / "hangs.py").write_text(HANGS)
     seconds = "2" if way == "timeout" else "600"
-    words = ["--x0", "3", "--sigma0", "1", "--popsize", "2", "--evaluation-timeout", seconds]
+    words = ["--x0", "3", "--sigma0", "1", "--popsize", "2", "--workers", "2"]
+    words += ["--evaluation-timeout", seconds]
     command = f"{sys.executable} -S hangs.py {{file}}"
     process = start("run", "--command", command, *words, *QUIET, "--out", "out", cwd=tmp_path)
     if way == "timeout":

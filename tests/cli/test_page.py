@@ -1,17 +1,17 @@
 """docs/command-line.md: what it types is run, and what it shows is what comes."""
 
+import contextlib
 import doctest
-import os
+import io
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from cli.common import environment
 
 from fmnes import kernels
+from fmnes.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -27,8 +27,10 @@ def commands():
 @pytest.mark.skipif(
     kernels.in_use != "native", reason="the figures of the page are those of the compiled kernels"
 )
-def test_the_page_shows_what_happens(tmp_path):
+def test_the_page_shows_what_happens(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="needs the extra fmnes[plot]")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
     found = list(commands())
     assert len(found) == 9
     for command, shown in found:
@@ -37,14 +39,7 @@ def test_the_page_shows_what_happens(tmp_path):
             (tmp_path / words[1]).write_text(shown)
             continue
         assert words[0] == "fmnes"
-        words = [word.replace("python3", sys.executable) for word in words[1:]]
-        done = subprocess.run(
-            [sys.executable, "-m", "fmnes", *words],
-            cwd=tmp_path,
-            env={**environment(), "PYTHONUNBUFFERED": "1", "MPLCONFIGDIR": os.fspath(tmp_path)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        assert doctest.OutputChecker().check_output(shown, done.stdout, FLAGS), done.stdout
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            main([word.replace("python3", sys.executable) for word in words[1:]])
+        assert doctest.OutputChecker().check_output(shown, output.getvalue(), FLAGS), command

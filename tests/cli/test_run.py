@@ -141,10 +141,10 @@ def test_a_program_gives_the_bits_of_the_function(way, tmp_path):
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("print('no number')", "expected a number on the last line of its output, got 'no number'"),
-        ("pass", "expected a number on the last line of its output, got ''"),
-        ("import os; os.abort()", "was killed by SIGABRT"),
-        ("import time; time.sleep(60)", "TimeoutError: no value within 0.2 seconds"),
+        ("print('no number')", "got 'no number'"),
+        ("pass", "got ''"),
+        ("import os; os.abort()", "SIGABRT"),
+        ("import time; time.sleep(60)", "TimeoutError"),
     ],
 )
 def test_a_program_that_fails_always(code, why, tmp_path, capsys):
@@ -175,7 +175,7 @@ def test_a_failure_may_end_the_search(tmp_path, capsys):
     words = ["--x0", 3, "--sigma0", 1, "--on-error", "raise"]
     assert run("--command", "false", *words) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("fmnes run: EvaluationError: candidate 0 failed (1 attempt): ")
+    assert line.startswith("fmnes run: EvaluationError: ")
     assert "false exited with status 1" in line
     assert not (tmp_path / "out" / "result.json").exists()
 
@@ -184,93 +184,67 @@ def test_a_failure_may_end_the_search(tmp_path, capsys):
 
 START = ["--x0", "3", "--sigma0", "1"]
 SPHERE = ["cli.common:sphere"]
-WRONG = {
-    "--x0: expected numbers, or @file, got 'a'": [*SPHERE, "--x0", "a", "--sigma0", "1"],
-    "--x0: expected one number or 3 (--dim), got 2": [*SPHERE, *START, "--x0", "1", "2", "--dim=3"],
-    "--x0: expected a file of numbers, got gone.txt (No such file or directory)": [
-        *SPHERE, "--x0", "@gone.txt", "--sigma0", "1",
-    ],
-    "--x0: expected finite numbers, got x0[0] = nan": [*SPHERE, *START, "--x0", "nan"],
-    "--x0: expected a point inside the bounds, got x0[0] = 3 outside [4, 5]": [
-        *SPHERE, *START, "--bounds", "4", "5",
-    ],
-    "--bounds: expected low and high, or @file with a pair for each variable, got 4": [
-        *SPHERE, *START, "--bounds", "4",
-    ],
-    "--bounds[0]: expected low <= high, got (5.0, 4.0)": [*SPHERE, *START, "--bounds", "5", "4"],
-    "--sigma0: expected finite numbers > 0, got sigma0 = -1.0": [*SPHERE, *START, "--sigma0", "-1"],
-    "--dim: expected a number >= 1, got '0'": [*SPHERE, *START, "--dim", "0"],
-    "--maxfevals: expected a whole number, got '1.5'": [*SPHERE, *START, "--maxfevals", "1.5"],
-    "--maxfevals: expected at least 4, got 3": [*SPHERE, *START, "--maxfevals", "3"],
-    "--popsize: expected an even number for cr-fm-nes, which samples in pairs, got 5": [
-        *SPHERE, *START, "--popsize", "5",
-    ],
-    "--rng: invalid int value: 'x'": [*SPHERE, *START, "--rng", "x"],
-    "--rng: expected None, an int >= 0 or a numpy.random.Generator, got -1": [
-        *SPHERE, *START, "--rng=-1",
-    ],
-    "--method: expected one of cr-fm-nes, ": [*SPHERE, *START, "--method", "nelder-mead"],
-    "--set variant: expected 'safe' or 'paper', got 'x'": [*SPHERE, *START, "--set", "variant=x"],
-    "--set: expected NAME=VALUE with a setting of vd-cma (D, v), got 'eta=1'": [
-        *SPHERE, *START, "--method", "vd-cma", "--set", "eta=1",
-    ],
-    "--restarts: expected a number or bipop:NUMBER, got 'many'": [
-        *SPHERE, *START, "--restarts", "many",
-    ],
-    "--workers: expected at least 1 process, got 0": [*SPHERE, *START, "--workers", "0"],
-    "--workers: expected none with --vectorized, got 2": [
-        *SPHERE, *START, "--workers", "2", "--vectorized",
-    ],
-    "--vectorized: expected a Python function without ": [*START, "--command=true", "--vectorized"],
-    "--retries: expected ": [*SPHERE, *START, "--retries=-1"],
-    "--evaluation-timeout: expected seconds > 0, got '0'": [
-        *SPHERE, *START, "--evaluation-timeout", "0",
-    ],
-    "function: expected package.module:function first, or --command, got neither": START,
-    "function: expected package.module:function first, or --command, got both": [
-        *SPHERE, *START, "--command", "true",
-    ],
-    "function: expected package.module:function, got 'cli.gone:f' (No module named ": [
-        "cli.gone:f", *START,
-    ],
-    "function: expected package.module:function, got 'cli.common:gone' (module ": [
-        "cli.common:gone", *START,
-    ],
-    "function: expected package.module:function, got 'cli.common:not_a_function', a int": [
-        "cli.common:not_a_function", *START,
-    ],
-    "function: expected package.module:function, got 'model.py:f' (for a file: model:f, in ": [
-        "model.py:f", *START,
-    ],
-    "--command: expected a program that exists, got 'no-such-program'": [
-        *START, "--command", "no-such-program {file}",
-    ],
-    "--command: expected a command, got \"it's\" (No closing quotation)": [
-        *START, "--command", "it's",
-    ],
-    "the following arguments are required: --sigma0": [*SPHERE, "--x0", "3"],
-}  # fmt: skip
+# The argument that the message begins with, what came, and the words after `fmnes run`.
+WRONG = [
+    ("--x0", "'a'", [*SPHERE, "--x0", "a", "--sigma0", "1"]),
+    ("--x0", "''", [*SPHERE, "--x0", "", "--sigma0", "1"]),
+    ("--x0", "2", [*SPHERE, *START, "--x0", "1", "2", "--dim=3"]),
+    ("--x0", "gone.txt", [*SPHERE, "--x0", "@gone.txt", "--sigma0", "1"]),
+    ("--x0", "x0[0] = nan", [*SPHERE, *START, "--x0", "nan"]),
+    ("--x0", "x0[0] = 3 outside [4, 5]", [*SPHERE, *START, "--bounds", "4", "5"]),
+    ("--bounds", "'4'", [*SPHERE, *START, "--bounds", "4"]),
+    ("--bounds", "'4 5 6'", [*SPHERE, *START, "--bounds", "4", "5", "6"]),
+    ("--bounds", "nan", [*SPHERE, *START, "--bounds", "nan", "5"]),
+    ("--bounds[0]: ", "(5.0, 4.0)", [*SPHERE, *START, "--bounds", "5", "4"]),
+    ("--sigma0", "-1", [*SPHERE, *START, "--sigma0", "-1"]),
+    ("--dim", "0", [*SPHERE, *START, "--dim", "0"]),
+    ("--dim", "1.5", [*SPHERE, *START, "--dim", "1.5"]),
+    ("--maxfevals", "1.5", [*SPHERE, *START, "--maxfevals", "1.5"]),
+    ("--maxfevals", "3", [*SPHERE, *START, "--maxfevals", "3"]),
+    ("--popsize", "5", [*SPHERE, *START, "--popsize", "5"]),
+    ("--rng", "'x'", [*SPHERE, *START, "--rng", "x"]),
+    ("--rng", "-1", [*SPHERE, *START, "--rng=-1"]),
+    ("--method", "nelder-mead", [*SPHERE, *START, "--method", "nelder-mead"]),
+    ("--set variant", "'x'", [*SPHERE, *START, "--set", "variant=x"]),
+    ("--set", "'eta=1'", [*SPHERE, *START, "--method", "vd-cma", "--set", "eta=1"]),
+    ("--restarts", "'many'", [*SPHERE, *START, "--restarts", "many"]),
+    ("--workers", "0", [*SPHERE, *START, "--workers", "0"]),
+    ("--workers", "2", [*SPHERE, *START, "--workers", "2", "--vectorized"]),
+    ("--vectorized", "", [*START, "--command=true", "--vectorized"]),
+    ("--retries", "-1", [*SPHERE, *START, "--retries=-1"]),
+    ("--evaluation-timeout", "0", [*SPHERE, *START, "--evaluation-timeout", "0"]),
+    ("--evaluation-timeout", "inf", [*SPHERE, *START, "--evaluation-timeout", "inf"]),
+    ("function", "neither", START),
+    ("function", "both", [*SPHERE, *START, "--command", "true"]),
+    ("function", "'cli.gone:f'", ["cli.gone:f", *START]),
+    ("function", "'cli.common:gone'", ["cli.common:gone", *START]),
+    ("function", "int", ["cli.common:not_a_function", *START]),
+    ("function", "model:f", ["model.py:f", *START]),
+    ("--command", "'no-such-program'", [*START, "--command", "no-such-program {file}"]),
+    ("--command", "it's", [*START, "--command", "it's"]),
+    ("the following arguments are required", "--sigma0", [*SPHERE, "--x0", "3"]),
+]
 
 
-@pytest.mark.parametrize("message", WRONG)
-def test_what_is_wrong_is_said_in_one_line(message, tmp_path, capsys):
+@pytest.mark.parametrize(("name", "came", "words"), WRONG, ids=[" ".join(w[2]) for w in WRONG])
+def test_a_wrong_argument_is_named_in_one_line(name, came, words, tmp_path, capsys):
+    """And nothing is written."""
     try:
-        status = run(*WRONG[message])
+        status = run(*words)
     except SystemExit as end:  # by the parser
         status = end.code
     assert status == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"fmnes run: {message}")
+    assert line.startswith(f"fmnes run: {name}")
+    assert came.lower() in line.lower()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_objective_that_raises(tmp_path, capsys):
     assert run("cli.common:raises", *START) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == (
-        "fmnes run: ZeroDivisionError: at 1 variables (--debug shows where; fmnes resume out "
-        "goes on)"
-    )
+    assert line.startswith("fmnes run: ZeroDivisionError: at 1 variables (--debug ")
+    assert "fmnes resume out" in line
     with pytest.raises(ZeroDivisionError):
         run("cli.common:raises", *START, "--debug", out="other")
 
@@ -279,22 +253,24 @@ def test_a_folder_holds_one_run(capsys):
     words = [*SPHERE, *START, "--maxiter", "2"]
     assert run(*words) == 0
     assert run(*words) == 2
-    assert "--out: expected a folder without a run, got out" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("fmnes run: --out: ")
+    assert "fmnes resume out" in line
 
 
 @pytest.mark.parametrize("command", ["resume", "plot"])
 def test_a_folder_without_a_run(command, capsys):
     assert main([command, "gone"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"fmnes {command}: DIR: expected the folder of a run, got ")
-    assert line.endswith("gone (config.json: No such file or directory)")
+    assert line.startswith(f"fmnes {command}: DIR: ")
+    assert "gone" in line
 
 
 def test_a_small_population_is_warned_of_once(capsys):
     words = ["--x0", "3", "--dim", "100", "--sigma0", "1", "--popsize", "4", "--maxiter", "2"]
     assert run(*SPHERE, *words) == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("fmnes: popsize=4 is far below the default ")
+    assert line.startswith("fmnes: popsize=4 ")
 
 
 # --- The other commands ---------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def test_other_hosts_are_refused(server, host):
     for path in ("/", "/data"):
         answer, body = ask(server, path, host)
         assert answer.status == 403
-        assert b"expected the name of this machine" in body
+        assert body.startswith(b"Host: ")
 
 
 @pytest.mark.parametrize(
@@ -145,6 +145,7 @@ def test_other_ways_of_asking_are_refused(server):
 def test_a_port_that_is_taken(server, tmp_path, capsys):
     assert main(["watch", str(tmp_path / "out"), "--port", str(server.server_port)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"fmnes watch: --port: expected a free port, got {server.server_port} (")
+    assert line.startswith("fmnes watch: --port: ")
+    assert str(server.server_port) in line
     assert main(["watch", str(tmp_path / "gone")]) == 2
-    assert "DIR: expected the folder of a run, got " in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("fmnes watch: DIR: ")

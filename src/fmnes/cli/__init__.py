@@ -1,19 +1,18 @@
 """The command line: ``fmnes COMMAND``, also ``python -m fmnes COMMAND``.
 
-A command is a function that takes the parsed options and returns the exit status; `main` lists
-them all. What a user gets wrong is one line on standard error and exit status 2.
+A command is a function that takes the parsed arguments and returns the exit status. Wrong
+arguments give one line on standard error and exit status 2.
 """
 
 import argparse
 import re
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import fmnes
 from fmnes.cli import _doctor, _methods, _run, _show
-from fmnes.cli._errors import UsageError
+from fmnes.cli._errors import CommandError
 from fmnes.experiments import commands as paper
 from fmnes.integrations import coco
 
@@ -21,20 +20,20 @@ _EPILOG = """\
 examples:
   fmnes run mymodel:loss --x0 0 --dim 100 --sigma0 0.5 --maxfevals 20000
   fmnes run --command "./simulate {file}" --x0 @start.txt --sigma0 0.1 --workers 4
-  fmnes watch DIR          the run in DIR on a page of your browser, live
-  fmnes resume DIR         go on after Ctrl-C, a crash or a kill
-  fmnes COMMAND --help     more about each, with examples
+  fmnes watch DIR          follow the run in DIR in your browser
+  fmnes resume DIR         continue the run in DIR after Ctrl-C, a crash or a kill
+  fmnes COMMAND --help     describe a command, with examples
 """
-_INTERRUPTED = 128 + 2  # what shells give to a program that Ctrl-C has ended
+_INTERRUPTED = 128 + 2  # the exit status that shells report for a program ended by Ctrl-C
 
 
 class _Parser(argparse.ArgumentParser):
-    """Arguments may be any negative numbers, and an error is one line."""
+    """A parser that accepts any negative number as a value and prints errors on one line."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(**options)
-        # As in Python 3.14. Before, "-1e-3" and "-5,5" were taken for options.
+        # As in Python 3.14. Older versions take "-1e-3" and "-5,5" for options.
         self._negative_number_matcher = re.compile(r"-\.?\d|-inf")
 
     def error(self, message: str) -> NoReturn:
@@ -42,10 +41,15 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command named by the arguments; those of the process where none are given."""
+    """Run the command that the arguments name and return its exit status.
+
+    Without ``arguments``, those of the process are used.
+    """
     parser = _Parser(prog="fmnes", description=fmnes.__doc__, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"fmnes {fmnes.__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="name", required=True
+    )
     for module in (_run, _show, _methods, _doctor):
         module.add_commands(commands)
     paper.add_command(commands)
@@ -54,25 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)
         return 2
-    options = parser.parse_args(arguments)
-    name = f"fmnes {options.name}" if "name" in options else "fmnes"
+    parsed = parser.parse_args(arguments)
     try:
-        status: int = options.run(options)
-    except UsageError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 2
+        status: int = parsed.run(parsed)
+    except CommandError as error:
+        print(f"fmnes {parsed.name}: {error}", file=sys.stderr)
+        return error.status
     except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
+        print(f"fmnes {parsed.name}: interrupted", file=sys.stderr)
         return _INTERRUPTED
-    except Exception as error:  # whatever an objective raises: its last line, not our frames
-        if "hint" not in options or options.debug:
-            raise
-        print(f"{name}: {_last_line(error)} ({options.hint})", file=sys.stderr)
-        return 1
     return status
-
-
-def _last_line(error: Exception) -> str:
-    """Type and message of an exception, on one line."""
-    lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
-    return re.sub(r"^(fmnes|builtins)\.[\w.]*\.", "", lines[0])

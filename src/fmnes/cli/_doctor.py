@@ -1,4 +1,4 @@
-"""``fmnes doctor``: what is installed, which kernels are in use, and whether they work."""
+"""``fmnes doctor``: show what is installed and which kernels are in use, and check them."""
 
 import argparse
 from importlib import metadata
@@ -9,11 +9,15 @@ import numpy as np
 import fmnes
 from fmnes import kernels
 
+if kernels.in_use == "native":
+    from fmnes.kernels import _native
+
 _EPILOG = """\
-Exit status 0 if every check passed, else 1. FMNES_KERNELS=agnostic or FMNES_KERNELS=native in the
-environment chooses the kernels; without it the compiled ones are taken where they can be loaded.
+The exit status is 0 if every check passed, and 1 otherwise. The environment variable FMNES_KERNELS
+chooses the kernels: "native" (compiled) or "agnostic" (in Python, for any array library). By
+default, the compiled kernels are used if they can be loaded.
 """
-# The package that tells whether an extra is installed.
+# The package by which we tell whether an extra is installed.
 _EXTRAS = {
     "plot": "matplotlib",
     "progress": "tqdm",
@@ -34,17 +38,18 @@ def add_commands(commands: Any) -> None:
     """Add `doctor` to the commands of the command line."""
     command = commands.add_parser(
         "doctor",
-        help="say which kernels are in use and why, and check that they work",
-        description="Versions, kernels and optional packages; then a small search with each of the "
-        "kernels'\ninstruction levels, which have to give the same bits.",
+        help="show what is installed and check that the kernels work",
+        description="Show versions, kernels and optional packages. Then run a small search with "
+        "every instruction\nset that the compiled kernels support on this machine: all must give "
+        "identical results.",
         epilog=_EPILOG,
     )
-    command.set_defaults(run=doctor, name="doctor")
+    command.set_defaults(run=doctor)
 
 
-def doctor(options: argparse.Namespace) -> int:
-    """What `fmnes.show_config` prints, then a small search at every level of this machine."""
-    del options  # it has none
+def doctor(parsed: argparse.Namespace) -> int:
+    """Print the configuration, then run a small search at every instruction level."""
+    del parsed  # there are no options
     fmnes.show_config()
     for extra, package in _EXTRAS.items():
         absent = f"- (pip install 'fmnes[{extra}]')"
@@ -52,9 +57,6 @@ def doctor(options: argparse.Namespace) -> int:
     print()
     if kernels.in_use == "agnostic":
         return 0 if _search("array-agnostic kernels").success else 1
-
-    from fmnes.kernels import _native
-
     chosen = _native.level()
     results = []
     for level in _native.levels_here():
@@ -74,7 +76,7 @@ def _version(package: str) -> str | None:
 
 
 def _search(name: str) -> fmnes.Result:
-    """Minimise an ellipsoid of 40 variables and say how it went."""
+    """Minimise an ellipsoid of 40 variables and print the outcome."""
     result = fmnes.minimize(
         lambda X: (X**2) @ np.logspace(0, 2, 40),
         np.full(40, 3.0),

@@ -1,12 +1,21 @@
-"""What a user got wrong, in words of the command line."""
+"""Errors that end a command with one line on standard error."""
 
 import contextlib
 import re
+import traceback
 from collections.abc import Iterator
 
 
-class UsageError(Exception):
-    """A line for the user: the argument, what was expected, and what came."""
+class CommandError(Exception):
+    """The command failed: its message is printed, and ``status`` is the exit status."""
+
+    status = 1
+
+
+class UsageError(CommandError):
+    """An argument is wrong: the message names it, what was expected, and what came."""
+
+    status = 2
 
 
 # What `minimize` and its parts raise about their arguments, before any evaluation.
@@ -15,7 +24,7 @@ _ABOUT_ARGUMENTS = (ImportError, OSError, OverflowError, TypeError, ValueError)
 
 @contextlib.contextmanager
 def arguments_as_flags() -> Iterator[None]:
-    """Errors about arguments become UsageErrors, with ``x0:`` written ``--x0:``."""
+    """Turn errors about arguments into UsageErrors, with ``x0:`` written as ``--x0:``."""
     try:
         yield
     except _ABOUT_ARGUMENTS as error:
@@ -25,3 +34,18 @@ def arguments_as_flags() -> Iterator[None]:
 
 def _flag(match: re.Match[str]) -> str:
     return f"--{match[1].replace('_', '-')}{match[2]}"
+
+
+@contextlib.contextmanager
+def in_one_line(hint: str, *, debug: bool) -> Iterator[None]:
+    """Turn what the user's code raises into a CommandError; with ``debug``, let it pass."""
+    try:
+        yield
+    except CommandError:
+        raise
+    except Exception as error:
+        if debug:
+            raise
+        lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
+        text = re.sub(r"^(fmnes|builtins)\.[\w.]*\.", "", lines[0])
+        raise CommandError(f"{text} ({hint})") from error

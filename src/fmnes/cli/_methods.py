@@ -1,4 +1,4 @@
-"""``fmnes methods``: THE TABLE, as a table."""
+"""``fmnes methods``: a table of the methods."""
 
 import argparse
 import dataclasses
@@ -12,7 +12,8 @@ examples:
   fmnes run mymodel:loss --x0 0 --dim 40 --sigma0 0.5 --method cma-es
   fmnes run mymodel:loss --x0 0 --dim 40 --sigma0 0.5 --set variant=paper
 
-O(d) methods take from ten to millions of variables, O(d^2) ones up to some hundred.
+The cost is the time and memory for one candidate with d variables. Methods with O(d) are made for
+ten to millions of variables, methods with O(d^2) for up to a few hundred.
 """
 
 
@@ -20,30 +21,29 @@ def add_commands(commands: Any) -> None:
     """Add `methods` to the commands of the command line."""
     command = commands.add_parser(
         "methods",
-        help="the methods there are: covariance, cost and settings",
-        description="The methods, their covariance matrices, the time and memory that a candidate "
-        "costs,\nand their settings (for --set) with the defaults.",
+        help="list the methods with their covariance, cost and settings",
+        description="List the methods: covariance matrix, cost, and settings for --set with their "
+        "defaults.",
         epilog=_EPILOG,
     )
-    command.set_defaults(run=methods, name="methods")
+    command.set_defaults(run=methods)
 
 
-def methods(options: argparse.Namespace) -> int:
+def methods(parsed: argparse.Namespace) -> int:
     """Print a row for each method."""
-    del options  # it has none
+    del parsed  # there are no options
     print(f"{'method':11}{'covariance':25}{'cost':8}settings")
     for name, module in METHODS.items():
         cost = "O(d)" if module.LINEAR else "O(d^2)"
-        settings = dataclasses.fields(module.Settings)
         texts = [
             field.name if field.default is None else f"{field.name}={field.default}"
-            for field in settings
+            for field in dataclasses.fields(module.Settings)
         ]
         print(f"{name:11}{covariance(module):25}{cost:8}{' '.join(texts) or '-'}")
     return 0
 
 
 def covariance(module: Algorithm) -> str:
-    """The formula with which the sentence "Covariance ..." of a method's text begins."""
+    """Return the formula after the word "Covariance" in a method's docstring."""
     match = re.search(r"^Covariance (.+?)(?=:|,| with)", module.__doc__ or "", re.MULTILINE)
     return match[1] if match else "-"

@@ -1,8 +1,8 @@
-"""An external program as an objective: parameters in a file or on its input, value on its output.
+"""An external program as an objective: it reads the variables and prints the value.
 
-It runs in a worker process of an `Evaluator`, whose process group it belongs to. So it ends, with
-all that it has started, when its time is up, when the search is interrupted, and when the search
-itself is killed.
+The program runs in a worker process of an `Evaluator` and belongs to the worker's process group. So
+it ends, with all processes that it started, when its time is up, when the search is interrupted,
+and when the search itself is killed.
 """
 
 import os
@@ -21,35 +21,36 @@ _PLACEHOLDER = "{file}"
 
 @dataclass(frozen=True)
 class Program:
-    """Calls a program with one number to a line, and returns the last line that it printed."""
+    """Gives a program the variables, one per line, and returns the number that it prints last."""
 
     words: tuple[str, ...]
     cwd: str
-    folder: str  # for the files of parameters
+    folder: str  # for the files with the variables
 
     @classmethod
     def parse(cls, command: str, cwd: str, folder: str) -> "Program":
-        """Split a command as a shell would, without one; the program has to exist."""
+        """Split a command as a shell would, and check that the program exists."""
         try:
             words = shlex.split(command)
         except ValueError as error:
             raise UsageError(f"--command: expected a command, got {command!r} ({error})") from None
         if not words:
             raise UsageError("--command: expected a command, got an empty one")
-        if shutil.which(os.path.join(cwd, words[0]) if "/" in words[0] else words[0]) is None:
+        program = os.path.join(cwd, words[0]) if os.path.dirname(words[0]) else words[0]
+        if shutil.which(program) is None:
             raise UsageError(f"--command: expected a program that exists, got {words[0]!r}")
         return cls(tuple(words), cwd, folder)
 
     def __call__(self, x: Any) -> float:
-        """The value of one candidate; RuntimeError where the program gives none."""
+        """Return the value of one candidate; RuntimeError if the program prints none."""
         text = "".join(f"{value!r}\n" for value in x.tolist())
         words, stdin = list(self.words), text
         if any(_PLACEHOLDER in word for word in words):
-            file = Path(self.folder, f"{os.getpid()}.txt")  # a worker does one thing at a time
+            file = Path(self.folder, f"{os.getpid()}.txt")  # a worker runs one program at a time
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
             words, stdin = [word.replace(_PLACEHOLDER, str(file)) for word in words], ""
-        done = subprocess.run(  # noqa: S603  it is what the user has asked for
+        done = subprocess.run(  # noqa: S603  the user asked for it
             words,
             input=stdin,
             cwd=self.cwd,
@@ -73,7 +74,7 @@ class Program:
 
     @property
     def _name(self) -> str:
-        """The program, or the script that an interpreter is to run."""
+        """The script, if the command runs one with an interpreter; else the program."""
         return next((word for word in self.words[1:] if os.path.isfile(word)), self.words[0])
 
 
@@ -84,6 +85,6 @@ def _end(code: int) -> str:
 
 
 def _last(before: str, text: str) -> str:
-    """The last line that is not empty, shortened."""
+    """Return ``before`` and the last line of the text, shortened; "" for an empty text."""
     lines = text.strip().splitlines()
     return f"{before}{lines[-1].strip()[:200]}" if lines else ""

@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import dataclasses
 import logging
-import math
 import os
 import sys
 import warnings
@@ -15,14 +14,15 @@ from typing import Any
 import fmnes
 from fmnes import Result, Status
 from fmnes.cli import _arguments as arguments
-from fmnes.cli._config import Config
-from fmnes.cli._errors import UsageError, arguments_as_flags
-from fmnes.cli._folder import Folder, Recorder
+from fmnes.cli._errors import UsageError, arguments_as_flags, in_one_line
+from fmnes.cli._folder import Folder
+from fmnes.cli._options import RunOptions
+from fmnes.cli._recorder import Recorder
 
 _RUN = """\
-Minimise a Python function, or what an external program prints. Flags are named as the arguments of
-fmnes.minimize. Everything goes into a folder: config.json, history.csv, the checkpoint, result.json
-and plot.png. Ctrl-C and SIGTERM end the search with its result so far.
+Minimise a Python function, or the number that an external program prints. The flags are the
+arguments of fmnes.minimize. The run is kept in a folder: config.json, history.csv, the checkpoint,
+result.json and plot.png. Ctrl-C and SIGTERM end the search and keep its result so far.
 """
 _RUN_USAGE = """\
 fmnes run package.module:function --x0 X [X ...] --sigma0 S [S ...] [options]
@@ -34,20 +34,23 @@ examples:
   fmnes run mymodel:loss --x0 @start.npy --sigma0 0.1 --method vd-cma --restarts 5
   fmnes run --command "./simulate {file}" --x0 @start.txt --sigma0 0.1 --workers 8 \\
       --evaluation-timeout 60 --retries 1 --out fit
-  fmnes run --command "python simulate.py" --x0 0 --dim 30 --sigma0 1     (numbers on its input)
+  fmnes run --command "python simulate.py" --x0 0 --dim 30 --sigma0 1
 
-files (@FILE): .npy, .json, or text with numbers separated by blanks, commas or line ends.
+@FILE is an .npy file, a .json file, or a text file of numbers separated by spaces, commas or line
+breaks.
 
-A program gets one number to a line, in the file that stands for {file} or on its standard input,
-and prints the value on the last line of its output. A status other than 0 is a failed evaluation.
+A program reads the variables, one number per line, from the file whose path replaces {file}, or
+from its standard input if the command has no {file}. It prints the value on the last line of its
+output. An exit status other than 0 counts as a failed evaluation.
 
-exit status: 0 ended by itself, 1 failed (an objective that raises, nothing feasible), 2 wrong
-arguments, 130 ended by Ctrl-C, 143 ended by SIGTERM; `fmnes resume DIR` goes on after each of them.
+exit status: 0 if the search ended by itself; 1 if it failed (the objective raised an error, or no
+candidate was feasible); 2 for wrong arguments; 130 after Ctrl-C; 143 after SIGTERM. In all cases
+but 2, `fmnes resume DIR` continues the run.
 """
 _RESUME_EPILOG = """\
 examples:
-  fmnes resume fit                       after a kill: to the bits of a run that was not disturbed
-  fmnes resume fit --maxfevals 50000     with a larger budget, also when it had ended
+  fmnes resume fit                       the result is the same as without the interruption
+  fmnes resume fit --maxfevals 50000     with a larger budget; the run may have ended before
 """
 _EXIT = {
     Status.INFEASIBLE: 1,
@@ -56,183 +59,161 @@ _EXIT = {
 }
 
 
+# === The flags ===
+
+
 def add_commands(commands: Any) -> None:
     """Add `run` and `resume` to the commands of the command line."""
     command = commands.add_parser(
         "run",
-        help="minimise a function or a program",
+        help="minimise a function or the output of a program",
         usage=_RUN_USAGE,
         description=_RUN,
         epilog=_RUN_EPILOG,
     )
-    command.set_defaults(run=run, name="run")
-    command.add_argument("function", nargs="?", metavar="package.module:function")
-    command.add_argument("--command", metavar="PROGRAM", help='or a program: "simulate {file}"')
+    command.set_defaults(run=run)
+    add = command.add_argument
+    add("function", nargs="?", metavar="package.module:function", help="the objective function")
+    add("--command", metavar="PROGRAM", help='a program instead, such as "./simulate {file}"')
     _add_search(command.add_argument_group("the search"))
     _add_budget(command.add_argument_group("when to end"))
     _add_evaluation(command.add_argument_group("evaluations"))
-    group = command.add_argument_group("output")
-    group.add_argument("--out", metavar="DIR", help="folder of the run (default: a new one here)")
-    group.add_argument(
-        "--checkpoint", metavar="FILE", help="where the search is kept (default: in DIR)"
-    )
-    _add_output(group)
+    output = command.add_argument_group("output")
+    output.add_argument("--out", metavar="DIR", help="folder of the run (default: a new one here)")
+    output.add_argument("--checkpoint", metavar="FILE", help="checkpoint file (default: in DIR)")
+    _add_output(output)
 
     command = commands.add_parser(
         "resume",
-        help="go on with a run",
-        description="Go on with the run in DIR, whatever ended it.",
+        help="continue a run",
+        description="Continue the run in DIR, whether it was interrupted, killed, or had ended.",
         epilog=_RESUME_EPILOG,
     )
-    command.set_defaults(run=resume, name="resume")
-    command.add_argument("dir", metavar="DIR")
+    command.set_defaults(run=resume)
+    command.add_argument("dir", metavar="DIR", help="folder of the run")
     _add_budget(command)
-    command.add_argument("--workers", type=int, metavar="N", help="evaluate in N processes")
+    command.add_argument("--workers", type=number, metavar="N", help="number of worker processes")
     _add_output(command)
 
 
 def _add_search(group: Any) -> None:
-    group.add_argument(
-        "--x0", nargs="+", required=True, metavar="X", help="start: numbers, or @FILE"
-    )
-    group.add_argument("--dim", type=_positive, metavar="D", help="number of variables, with one X")
-    group.add_argument(
-        "--sigma0", nargs="+", required=True, metavar="S", help="initial deviation: one, or D"
-    )
-    group.add_argument("--bounds", nargs="+", metavar="B", help="low high, for all; or @FILE")
-    group.add_argument("--method", default="cr-fm-nes", help="see `fmnes methods` (%(default)s)")
-    group.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method"
-    )
-    group.add_argument("--popsize", type=int, metavar="N", help="candidates per generation")
-    group.add_argument("--restarts", default="0", metavar="N", help="IPOP; bipop:N (%(default)s)")
-    group.add_argument("--rng", type=int, metavar="SEED", help="another one each time by default")
+    add = group.add_argument
+    add("--x0", nargs="+", required=True, metavar="X", help="initial mean: numbers, or @FILE")
+    add("--dim", type=number, metavar="D", help="number of variables, if X is one number for all")
+    sigma0_help = "initial standard deviation: one number, D numbers, or @FILE"
+    add("--sigma0", nargs="+", required=True, metavar="S", help=sigma0_help)
+    bounds_help = "LOW HIGH for all variables (inf for no bound), or @FILE with a pair for each"
+    add("--bounds", nargs="+", metavar="B", help=bounds_help)
+    add("--method", default="cr-fm-nes", help="one of `fmnes methods` (default: %(default)s)")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")
+    add("--popsize", type=number, metavar="N", help="candidates per generation")
+    restarts_help = "restarts with larger populations: N for IPOP, bipop:N for BIPOP (default: 0)"
+    add("--restarts", default="0", metavar="N", help=restarts_help)
+    add("--rng", type=number, metavar="SEED", help="random seed (default: a new one each time)")
 
 
 def _add_budget(group: Any) -> None:
-    group.add_argument("--ftarget", type=float, metavar="F", help="a value that is good enough")
-    group.add_argument("--maxfevals", type=_whole, metavar="N", help="evaluations, 1e5 for example")
-    group.add_argument("--maxiter", type=_whole, metavar="N", help="generations of each run")
-    group.add_argument("--timeout", type=float, metavar="SECONDS", help="of the whole search")
+    add = group.add_argument
+    add("--ftarget", type=float, metavar="F", help="objective value to reach")
+    add("--maxfevals", type=number, metavar="N", help="maximum number of evaluations, such as 1e5")
+    add("--maxiter", type=number, metavar="N", help="maximum number of generations of each run")
+    add("--timeout", type=float, metavar="SECONDS", help="maximum duration of the whole search")
 
 
 def _add_evaluation(group: Any) -> None:
-    group.add_argument(
-        "--vectorized", action="store_true", help="the function takes a whole (popsize, D) array"
-    )
-    group.add_argument("--workers", type=int, metavar="N", help="evaluate in N processes")
-    group.add_argument(
-        "--evaluation-timeout",
-        type=_seconds,
-        metavar="SECONDS",
-        help="then an evaluation is killed",
-    )
-    group.add_argument(
-        "--retries", type=int, default=0, metavar="N", help="attempts after a failure (%(default)s)"
-    )
-    group.add_argument(
-        "--on-error",
-        choices=("raise", "penalize"),
-        help="a failure ends the search, or ranks last (default for programs)",
-    )
+    add = group.add_argument
+    vectorized_help = "call the function with all candidates, an array of shape (popsize, D)"
+    add("--vectorized", action="store_true", help=vectorized_help)
+    add("--workers", type=number, metavar="N", help="number of worker processes")
+    timeout_help = "kill an evaluation that takes longer, and count it as failed"
+    add("--evaluation-timeout", type=float, metavar="SECONDS", help=timeout_help)
+    retries_help = "further attempts after a failed evaluation (default: 0)"
+    add("--retries", type=number, default=0, metavar="N", help=retries_help)
+    error_help = "a failure ends the search (default), or ranks last (default for programs)"
+    add("--on-error", choices=("raise", "penalize"), help=error_help)
 
 
 def _add_output(group: Any) -> None:
     group.add_argument("--quiet", action="store_true", help="show no progress")
-    group.add_argument("--no-plot", action="store_true", help="draw no plot.png at the end")
-    group.add_argument("--debug", action="store_true", help="show tracebacks of what goes wrong")
+    group.add_argument("--no-plot", action="store_true", help="do not draw plot.png at the end")
+    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
-def _whole(text: str) -> int:
-    """1e6 is welcome."""
+def number(text: str) -> float:
+    """Return an int for a whole number, such as 1e6, and a float for any other number."""
     try:
-        number = float(text)
+        return int(text)
     except ValueError:
-        number = 0.5
-    if not number.is_integer():
-        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
-    return int(number)
+        value = float(text)
+    return int(value) if value.is_integer() else value
 
 
-def _positive(text: str) -> int:
-    number = _whole(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a number >= 1, got {text!r}")
-    return number
+# === The commands ===
 
 
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected seconds > 0, got {text!r}")
-    return number
+def run(parsed: argparse.Namespace) -> int:
+    """Start a new run."""
+    options = RunOptions.from_arguments(parsed)
+    return _search(Folder.new(parsed.out, options), options, parsed)
 
 
-def run(options: argparse.Namespace) -> int:
-    """A new run."""
-    options.hint = "--debug shows where"  # whatever the user's module raises when it is imported
-    config = Config.from_options(options)
-    return _search(Folder.new(options.out, config), config, options)
-
-
-def resume(options: argparse.Namespace) -> int:
-    """Go on with a run, with what is new about its budget."""
-    options.hint = "--debug shows where"
-    folder = Folder(Path(options.dir).absolute())
-    config = Config.read(folder.config)
-    if folder.is_running(config):
-        raise UsageError(f"DIR: expected a run that nobody is at work on, got {options.dir}")
+def resume(parsed: argparse.Namespace) -> int:
+    """Continue a run, with the changes of its budget that the arguments give."""
+    folder = Folder(Path(parsed.dir).absolute())
+    options = folder.read_options()
+    if folder.is_running(options):
+        raise UsageError(f"DIR: expected a run that no process is working on, got {parsed.dir}")
     names = ("ftarget", "maxfevals", "maxiter", "timeout", "workers")
-    new = {name: getattr(options, name) for name in names}
-    changes: dict[str, Any] = {name: value for name, value in new.items() if value is not None}
-    config = dataclasses.replace(config, **changes)
+    new = {name: value for name, value in vars(parsed).items() if name in names}
+    changes = {name: value for name, value in new.items() if value is not None}
+    options = dataclasses.replace(options, **changes)
     try:
-        os.chdir(config.cwd)
+        os.chdir(options.cwd)
     except OSError as error:
         raise UsageError(
-            f"DIR: expected a run whose working directory is there, got {config.cwd} "
-            f"({error.strerror})"
+            f"DIR: expected a run whose working directory exists, got {options.cwd} ({error})"
         ) from None
-    return _search(folder, config, options)
+    return _search(folder, options, parsed)
 
 
-def _search(folder: Folder, config: Config, options: argparse.Namespace) -> int:
-    """Check, search, and write down what came out."""
-    if config.cwd not in sys.path:
-        sys.path.insert(0, config.cwd)
-    fun, evaluator = config.objective(folder.evaluations), config.evaluator()
-    search = config.search()
+def _search(folder: Folder, options: RunOptions, parsed: argparse.Namespace) -> int:
+    """Check the options, run the search, and write the result."""
+    if options.cwd not in sys.path:
+        sys.path.insert(0, options.cwd)
+    with in_one_line("--debug shows where", debug=parsed.debug):  # the user's module is imported
+        objective = options.objective(folder.evaluations)
+    evaluator, search = options.evaluator(), options.search()
     summary = _checked(search)
     shown = os.path.relpath(folder.path)
-    folder.begin(config)
-    options.hint = f"--debug shows where; fmnes resume {shown} goes on"
-    if not options.quiet:
-        print(f"{config.title}: {summary}, rng {config.rng}; in {shown}", file=sys.stderr)
+    folder.begin(options)
+    if not parsed.quiet:
+        print(f"{options.title}: {summary}, rng {options.rng}; in {shown}", file=sys.stderr)
     with (
+        in_one_line(f"--debug shows where; fmnes resume {shown} continues", debug=parsed.debug),
         _logged(folder.log),
         evaluator or contextlib.nullcontext(),
         Recorder(folder) as recorder,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore", fmnes.PopsizeWarning)  # `_checked` has told it
+        warnings.simplefilter("ignore", fmnes.PopsizeWarning)  # `_checked` has shown it
         result = fmnes.minimize(
-            fun,
+            objective,
             **search,
-            restarts=arguments.restarts(config.restarts),
-            vectorized=config.vectorized,
+            restarts=arguments.restarts(options.restarts),
+            vectorized=options.vectorized,
             workers=evaluator,
             callback=recorder,
-            progress=not options.quiet,
-            checkpoint=folder.checkpoint(config),
+            progress=not parsed.quiet,
+            checkpoint=folder.checkpoint(options),
         )
         recorder.finish(result)
     folder.end(result)
-    _tell(result, shown)
-    if not options.no_plot:
-        _draw(result, folder)
+    _show(result, shown)
+    if not parsed.no_plot and len(result.history):
+        try:
+            fmnes.plot(result).savefig(folder.plot, dpi=150)
+        except ImportError as error:
+            print(f"fmnes: no plot.png ({error})", file=sys.stderr)
     return _EXIT.get(result.status, 0)
 
 
@@ -246,34 +227,25 @@ def _checked(search: dict[str, Any]) -> str:
     return f"{opt.setup.method}, dim {opt.dim}, popsize {opt.popsize}"
 
 
-def _tell(result: Result, shown: str) -> None:
-    """The Result, and what is wrong with it."""
-    print(result)
-    sys.stdout.flush()
+def _show(result: Result, shown: str) -> None:
+    """Print the Result, the first error, and how to continue an interrupted run."""
+    print(result, flush=True)
     if result.first_error is not None:
         last = result.first_error.strip().splitlines()[-1]
         print(f"first failure: {last} (all of it: {shown}/first_error.txt)", file=sys.stderr)
     if result.status in (Status.INTERRUPTED, Status.TERMINATED):
-        print(f"fmnes resume {shown} goes on", file=sys.stderr)
-
-
-def _draw(result: Result, folder: Folder) -> None:
-    if len(result.history):
-        try:
-            fmnes.plot(result).savefig(folder.plot, dpi=150)
-        except ImportError as error:
-            print(f"fmnes: no plot.png ({error})", file=sys.stderr)
+        print(f"fmnes resume {shown} continues the run", file=sys.stderr)
 
 
 @contextlib.contextmanager
 def _logged(path: Path) -> Iterator[None]:
-    """Messages go to the log of the run, and warnings to the terminal, each kind of them once."""
+    """Write messages to the log of the run, and warnings to the terminal, each kind once."""
     logger = logging.getLogger("fmnes")
     file, terminal = logging.FileHandler(path), logging.StreamHandler()
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     terminal.setFormatter(logging.Formatter(f"fmnes: %(message)s (further ones: {path.name})"))
     terminal.setLevel(logging.WARNING)
-    terminal.addFilter(_Once())
+    terminal.addFilter(_Once().is_new)
     before = logger.level
     logger.setLevel(logging.INFO)
     for handler in (file, terminal):
@@ -287,14 +259,14 @@ def _logged(path: Path) -> Iterator[None]:
             handler.close()
 
 
-class _Once(logging.Filter):
-    """Lets the first message of each kind pass: a worker may be killed a thousand times."""
+class _Once:
+    """Remembers which kinds of messages were shown: a worker may be killed a thousand times."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._seen: set[str] = set()
+        self._shown: set[str] = set()
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        is_new = record.msg not in self._seen
-        self._seen.add(record.msg)
-        return is_new
+    def is_new(self, record: logging.LogRecord) -> bool:
+        """Return whether this is the first message of its kind."""
+        before = len(self._shown)
+        self._shown.add(record.msg)
+        return len(self._shown) > before

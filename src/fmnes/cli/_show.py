@@ -1,4 +1,4 @@
-"""``fmnes plot`` and ``fmnes watch``: a run as a picture, and as a page that follows it."""
+"""``fmnes plot`` and ``fmnes watch``: a run as a figure, and as a page that follows it."""
 
 import argparse
 import webbrowser
@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import fmnes
-from fmnes.cli._config import Config
 from fmnes.cli._errors import UsageError, arguments_as_flags
 from fmnes.cli._folder import Folder
+from fmnes.cli._watch import Server
 
 _PLOT_EPILOG = """\
 examples:
-  fmnes plot fit                        draws fit/plot.png
-  fmnes plot fit --out fit.pdf          any format that Matplotlib knows
+  fmnes plot fit                        writes fit/plot.png
+  fmnes plot fit --out fit.pdf          in any format that Matplotlib supports
 """
 _WATCH_EPILOG = """\
 examples:
   fmnes watch fit --open
   ssh -L 8000:127.0.0.1:8000 machine fmnes watch fit --port 8000     then http://127.0.0.1:8000/
 
-Only this machine can reach the page, and it loads nothing from anywhere else. Start it before,
-during or after the run; Ctrl-C ends it.
+Only this machine can reach the page, and the page loads nothing from other machines. You may start
+`fmnes watch` before, during or after the run. Ctrl-C ends it.
 """
 
 
@@ -29,62 +29,57 @@ def add_commands(commands: Any) -> None:
     """Add `plot` and `watch` to the commands of the command line."""
     command = commands.add_parser(
         "plot",
-        help="draw a run",
-        description="Draw the run in DIR, as of its last checkpoint if it goes on.",
+        help="plot a run",
+        description="Plot the run in DIR; if it is still running, as of its last checkpoint.",
         epilog=_PLOT_EPILOG,
     )
-    command.set_defaults(run=plot, name="plot")
-    command.add_argument("dir", metavar="DIR")
+    command.set_defaults(run=plot)
+    command.add_argument("dir", metavar="DIR", help="folder of the run")
     command.add_argument("--out", type=Path, metavar="FILE", help="default: plot.png in DIR")
 
     command = commands.add_parser(
         "watch",
-        help="a live page of a run",
-        description="Serve a page that shows the run in DIR as it goes on, on 127.0.0.1 only.",
+        help="follow a run in the browser",
+        description="Serve a page on 127.0.0.1 that shows the run in DIR while it is running.",
         epilog=_WATCH_EPILOG,
     )
-    command.set_defaults(run=watch, name="watch")
-    command.add_argument("dir", metavar="DIR")
-    command.add_argument(
-        "--port", type=int, default=0, metavar="N", help="default: one that is free"
-    )
+    command.set_defaults(run=watch)
+    command.add_argument("dir", metavar="DIR", help="folder of the run")
+    command.add_argument("--port", type=int, default=0, metavar="N", help="default: any free port")
     command.add_argument("--open", action="store_true", help="open the page in the browser")
 
 
-def plot(options: argparse.Namespace) -> int:
-    """Draw what the checkpoint holds."""
-    folder = Folder(Path(options.dir))
-    config = Config.read(folder.config)
+def plot(parsed: argparse.Namespace) -> int:
+    """Plot the run as of its last checkpoint."""
+    folder = Folder(Path(parsed.dir))
     with arguments_as_flags():
-        search = folder.search(config)
-    if len(search.history) == 0:
-        raise UsageError(f"DIR: expected at least one generation, got none in {options.dir}")
-    figure = fmnes.plot(search)
+        result = folder.last_result(folder.read_options())
+    if len(result.history) == 0:
+        raise UsageError(f"DIR: expected at least one generation, got none in {parsed.dir}")
+    path = parsed.out or folder.plot
+    figure = fmnes.plot(result)
     try:
-        figure.savefig(options.out or folder.plot, dpi=150)
-    except (OSError, ValueError) as error:  # no such folder, or no such format
-        expected = "--out: expected a file for a picture"
-        raise UsageError(f"{expected}, got {options.out} ({error})") from None
-    print(options.out or folder.plot)
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:  # the folder or the format does not exist
+        raise UsageError(f"--out: expected a file for a figure, got {path} ({error})") from None
+    print(path)
     return 0
 
 
-def watch(options: argparse.Namespace) -> int:
+def watch(parsed: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
-    from fmnes.cli._watch import Server  # here: HTTP takes a while to import
-
-    if not Path(options.dir).is_dir():
-        raise UsageError(f"DIR: expected the folder of a run, got {options.dir}")
+    if not Path(parsed.dir).is_dir():
+        raise UsageError(f"DIR: expected the folder of a run, got {parsed.dir}")
     try:
-        server = Server(Folder(Path(options.dir)), options.port)
+        server = Server(Folder(Path(parsed.dir)), parsed.port)
     except (OSError, OverflowError) as error:
-        raise UsageError(f"--port: expected a free port, got {options.port} ({error})") from None
+        raise UsageError(f"--port: expected a free port, got {parsed.port} ({error})") from None
     with server:
-        print(f"{server.url} shows {options.dir}; Ctrl-C ends it", flush=True)
-        if options.open:
+        print(f"{server.url} shows {parsed.dir}; Ctrl-C ends it", flush=True)
+        if parsed.open:
             webbrowser.open(server.url)
         try:
             server.serve_forever()
-        except KeyboardInterrupt:  # the way to end it
+        except KeyboardInterrupt:  # the usual end
             print()
     return 0

@@ -1,8 +1,8 @@
 """The page of ``fmnes watch``: a server that shows one folder, to this machine only.
 
-What it serves is fixed: the page's three files, and ``/data``, which the page asks for every
-second. No path of a request ever becomes a path of a file. A request that does not name this
-server as its host is refused: otherwise a page from anywhere could have its own name lead here.
+It serves the page's three files, and ``/data``, which the page requests every second. No path of a
+request ever becomes the path of a file. The server refuses requests that do not name it as their
+host: otherwise a page of another site could point its own host name here (DNS rebinding).
 """
 
 import csv
@@ -17,12 +17,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from fmnes.cli._config import Config
 from fmnes.cli._errors import UsageError
-from fmnes.cli._folder import HEADER, Folder
+from fmnes.cli._folder import Folder
+from fmnes.cli._recorder import HEADER
 
-_POINTS = 800  # of a curve that the page gets at most
-_QUIET = 5.0  # seconds without a new row, after which we look whether anybody is at work
+_POINTS = 800  # of a curve, at most
+_QUIET = 5.0  # seconds without a new row until we check whether a process is running
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:"
@@ -47,7 +47,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://127.0.0.1:{self.server_port}/"
 
 
@@ -57,13 +57,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.headers.get("Host") not in self.server.hosts:
-            self._answer(403, "text/plain", b"expected the name of this machine as the host\n")
+            self._answer(403, "text/plain", b"Host: expected this server\n")
         elif self.path == "/data":
             self._answer(200, "application/json", json.dumps(self.server.view.data()).encode())
         elif self.path in self.server.files:
             self._answer(200, *self.server.files[self.path])
         else:
-            self._answer(404, "text/plain", b"there is nothing here\n")
+            self._answer(404, "text/plain", b"not found\n")
 
     def _answer(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
@@ -79,16 +79,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name in the library
-        """Nobody wants to read of each request."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the base class's name
+        """Do not log requests."""
 
 
 class View:
-    """What the page shows of a folder: reads on in history.csv where it has stopped last time."""
+    """The data that the page shows; reads only the new rows of history.csv each time."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._lock = threading.Lock()  # several pages may ask at the same time
+        self._lock = threading.Lock()  # several pages may request data at the same time
         self._forget(0)
         self._changed = -math.inf
 
@@ -97,7 +97,7 @@ class View:
         self._columns = {name: array("d") for name in HEADER}
 
     def data(self) -> dict[str, Any]:
-        """Everything, as JSON knows it: null for what is not finite."""
+        """Return the state of the run as JSON values, with null for numbers that are not finite."""
         with self._lock:
             self._read()
             columns = self._columns
@@ -117,32 +117,32 @@ class View:
             }
 
     def _standing(self, rows: int) -> dict[str, Any]:
-        """What was asked for, whether the run goes on, and its first error."""
+        """Return the run's options, whether it is running, and its first error."""
         try:
-            config = Config.read(self._folder.config)
+            options = self._folder.read_options()
         except UsageError:
             return {"state": "waiting", "message": "There is no run in this folder yet."}
         about = {
-            "title": config.title,
+            "title": options.title,
             "folder": self._folder.path.resolve().name,
-            "method": config.method,
-            "dim": config.dim,
-            "maxfevals": config.maxfevals,
-            "ftarget": config.ftarget,
+            "method": options.method,
+            "dim": options.dim,
+            "maxfevals": options.maxfevals,
+            "ftarget": options.ftarget,
             "error": _text(self._folder.first_error),
         }
         ended = self._folder.ended()
         if ended is not None:
             return {**about, "state": "ended", **{k: ended[k] for k in ("message", "status")}}
         is_quiet = time.monotonic() - self._changed > _QUIET
-        if is_quiet and not self._folder.is_running(config):
-            message = f"No process is at work on it: fmnes resume {self._folder.path} goes on."
+        if is_quiet and not self._folder.is_running(options):
+            message = f"No process is running: fmnes resume {self._folder.path} continues."
             return {**about, "state": "stopped", "message": message}
         message = "" if rows else "The first generation is being evaluated."
         return {**about, "state": "running", "message": message}
 
     def _read(self) -> None:
-        """Take in the rows that are new, and whole."""
+        """Append the new rows of history.csv that are complete."""
         try:
             with self._folder.history.open("rb") as file:
                 status = os.fstat(file.fileno())
@@ -169,13 +169,13 @@ def _finite(value: float) -> float | None:
 
 
 def _seconds_each(columns: dict[str, "array[float]"], k: int) -> float:
-    """Seconds for each evaluation of a generation."""
+    """Return the seconds per evaluation of generation k."""
     before = columns["nfev"][k - 1] if k else 0.0
     return columns["seconds_objective"][k] / (columns["nfev"][k] - before)
 
 
 def _rate(columns: dict[str, "array[float]"], count: int = 50) -> float | None:
-    """Evaluations per second over the last generations."""
+    """Return the evaluations per second over the last ``count`` generations."""
     nfev = columns["nfev"]
     names = ("seconds_objective", "seconds_optimizer")
     seconds = sum(sum(columns[name][-count:]) for name in names)

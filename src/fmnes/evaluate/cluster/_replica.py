@@ -13,7 +13,7 @@ from fmnes import draws, kernels
 from fmnes._population import Population, Recipe
 from fmnes._version import __version__
 from fmnes.algorithms import METHODS
-from fmnes.algorithms._shared import Shape
+from fmnes.algorithms._records import Shape
 from fmnes.draws import Address
 from fmnes.evaluate._call import IN_WORKER, ChunkResult, ObjectiveCall, attempt, evaluate_chunk
 from fmnes.evaluate._outcome import Failure

@@ -1,0 +1,148 @@
+"""The options of a run: made from the arguments of ``fmnes run``, kept as config.json."""
+
+import argparse
+import dataclasses
+import datetime
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+import fmnes
+from fmnes import _checks as checks
+from fmnes.cli import _arguments as arguments
+from fmnes.cli._errors import UsageError, arguments_as_flags
+from fmnes.cli._program import Program
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What a run was asked for, as values that JSON knows.
+
+    Fields that are arguments of `minimize` or `Evaluator` have their names.
+    """
+
+    version: str  # of fmnes
+    created: str
+    cwd: str  # where functions, programs and their files are looked for
+    function: str | None
+    command: str | None
+    dim: int
+    x0: float | list[float]
+    sigma0: float | list[float]
+    bounds: Any  # None, a pair, or a list of pairs
+    method: str
+    settings: dict[str, Any]
+    popsize: int | None
+    ftarget: float | None
+    maxfevals: int | None
+    maxiter: int | None
+    timeout: float | None
+    vectorized: bool
+    workers: int | None
+    restarts: str
+    rng: int
+    checkpoint: str | None  # None: in the folder of the run
+    evaluation_timeout: float | None
+    retries: int
+    on_error: Literal["raise", "penalize"]
+
+    @classmethod
+    def from_arguments(cls, parsed: argparse.Namespace) -> "RunOptions":
+        """Read the arguments of ``fmnes run``; check what needs neither objective nor search."""
+        _check(parsed)
+        x0 = arguments.numbers("--x0", parsed.x0)
+        dim = parsed.dim or np.size(x0)
+        if np.size(x0) not in (1, dim):
+            raise UsageError(f"--x0: expected one number or {dim} (--dim), got {np.size(x0)}")
+        arguments.restarts(parsed.restarts)
+        names = {field.name for field in dataclasses.fields(cls)}
+        given = {name: value for name, value in vars(parsed).items() if name in names}
+        given |= {
+            "version": fmnes.__version__,
+            "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+            "cwd": os.getcwd(),
+            "x0": x0,
+            "dim": dim,
+            "sigma0": arguments.numbers("--sigma0", parsed.sigma0),
+            "bounds": parsed.bounds and arguments.bounds(parsed.bounds, dim),
+            "settings": arguments.settings(parsed.method, parsed.set),
+            "rng": secrets.randbits(32) if parsed.rng is None else parsed.rng,
+            "checkpoint": parsed.checkpoint and os.path.abspath(parsed.checkpoint),
+            "on_error": parsed.on_error or ("penalize" if parsed.command else "raise"),
+        }
+        return cls(**given)
+
+    @property
+    def title(self) -> str:
+        """The function or the command that is minimised."""
+        return self.function or self.command or ""
+
+    # === The arguments of `minimize` ===
+
+    def search(self) -> dict[str, Any]:
+        """Return the arguments that `fmnes.minimize` and `fmnes.Optimizer` share."""
+        try:
+            method = fmnes.METHODS[self.method].Settings(**self.settings)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"--set {error}") from error
+        pairs = self.bounds
+        if pairs is not None and not isinstance(pairs[0], list):
+            pairs = [pairs] * self.dim
+        return {
+            "x0": np.broadcast_to(np.asarray(self.x0, np.float64), (self.dim,)),
+            "sigma0": self.sigma0,
+            "method": method,
+            "bounds": pairs,
+            "popsize": self.popsize,
+            "rng": self.rng,
+            "ftarget": self.ftarget,
+            "maxfevals": self.maxfevals,
+            "maxiter": self.maxiter,
+            "timeout": self.timeout,
+        }
+
+    def objective(self, folder: Path) -> Callable[..., Any]:
+        """Return the Python function, or the program, which keeps its files in ``folder``."""
+        if self.command is not None:
+            return Program.parse(self.command, self.cwd, str(folder))
+        return arguments.function(self.function or "")
+
+    def evaluator(self) -> fmnes.Evaluator | None:
+        """Return what evaluates candidates; None for a vectorized function.
+
+        A program, or an evaluation with a time limit, needs a worker process, which can be killed.
+        """
+        if self.vectorized:
+            if self.workers is not None:
+                raise UsageError(f"--workers: expected none with --vectorized, got {self.workers}")
+            return None
+        apart = self.command is not None or self.evaluation_timeout is not None
+        with arguments_as_flags():
+            return fmnes.Evaluator(
+                1 if self.workers is None and apart else self.workers,
+                timeout=self.evaluation_timeout,
+                retries=self.retries,
+                on_error=self.on_error,
+            )
+
+
+def _check(parsed: argparse.Namespace) -> None:
+    """Check that there is one objective, and the arguments that `minimize` does not see."""
+    if (parsed.function is None) == (parsed.command is None):
+        came = "neither" if parsed.function is None else "both"
+        raise UsageError(f"function: expected package.module:function or --command, got {came}")
+    if parsed.vectorized and (parsed.command or parsed.evaluation_timeout or parsed.retries):
+        raise UsageError(
+            "--vectorized: expected a Python function, and neither --evaluation-timeout nor "
+            "--retries, which act on single candidates; got one of them"
+        )
+    with arguments_as_flags():
+        if parsed.dim is not None:
+            checks.integer("dim", parsed.dim, least=1)
+        if parsed.evaluation_timeout is not None:
+            checks.finite("evaluation_timeout", parsed.evaluation_timeout, above=0)
