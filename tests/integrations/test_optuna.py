@@ -38,7 +38,7 @@ from optuna_studies import (  # noqa: E402  # once it is there
     suggest,
 )
 
-from fmnes.integrations._optuna_ledger import ranks  # noqa: E402
+from fmnes.integrations._optuna_claims import ranks  # noqa: E402
 from fmnes.integrations.optuna import FmnesSampler  # noqa: E402
 
 # --- What Optuna asks of every sampler ------------------------------------------------------------
@@ -248,7 +248,7 @@ def test_categories_are_sampled_by_another(caplog):
         study.optimize(mixed, n_trials=30)
     assert {t.params["kind"] for t in study.trials} == {"a", "b"}
     (record,) = caplog.records  # once, not in every trial
-    assert "'kind' is sampled by RandomSampler" in record.message
+    assert record.args == ("kind", "RandomSampler")
 
 
 def test_a_space_that_changes_is_searched_anew():
@@ -308,44 +308,37 @@ def test_the_table_is_that_of_the_stored_run():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("name", "value", "error"),
     [
-        ({"method": "nope"}, ValueError, "method: expected one of"),
-        ({"x0": [1.0]}, TypeError, "x0: expected a dict"),
-        ({"sigma0": 0.0}, ValueError, "sigma0: expected a number > 0"),
-        ({"sigma0": None}, TypeError, "sigma0: expected a number > 0, got None"),
-        ({"popsize": 1}, ValueError, "popsize: expected at least 2"),
-        ({"seed": -1}, ValueError, "seed: expected at least 0"),
-        ({"n_startup_trials": 1.5}, TypeError, "n_startup_trials: expected a whole number"),
-        ({"independent_sampler": 3}, TypeError, "independent_sampler: expected a sampler"),
-        ({"search_space": {"x": (0, 1)}}, TypeError, "search_space['x']: expected a distribution"),
-        ({"lr_adapt": True}, TypeError, "unexpected keyword"),
+        ("method", "nope", ValueError),
+        ("x0", [1.0], TypeError),
+        ("sigma0", 0.0, ValueError),
+        ("sigma0", float("inf"), ValueError),
+        ("sigma0", None, TypeError),
+        ("popsize", 1, ValueError),
+        ("seed", -1, ValueError),
+        ("n_startup_trials", 1.5, TypeError),
+        ("independent_sampler", 3, TypeError),
+        ("warn_independent_sampling", "no", TypeError),
+        ("search_space", {"x": (0, 1)}, TypeError),
     ],
 )
-def test_wrong_arguments(arguments, error, message):
-    with pytest.raises(error) as caught:
-        FmnesSampler(**arguments)
-    assert message in str(caught.value)
+def test_wrong_arguments_are_named(name, value, error):
+    with pytest.raises(error, match=rf"^{name}.*: expected .*, got "):
+        FmnesSampler(**{name: value})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"x0": {"x0": 2.0}}, "x0['x0']: expected one of FloatDistribution"),
-        ({"popsize": 7}, "popsize: expected an even number"),
-    ],
-)
-def test_arguments_that_do_not_fit_the_space(arguments, message):
-    study = optuna.create_study(sampler=sampler(**arguments))
-    with pytest.raises(ValueError, match="expected") as caught:
+@pytest.mark.parametrize(("name", "value"), [("x0", {"x0": 2.0}), ("popsize", 7)])
+def test_arguments_that_do_not_fit_the_space(name, value):
+    study = optuna.create_study(sampler=sampler(**{name: value}))
+    with pytest.raises(ValueError, match=rf"^{name}.*: expected .*, got "):
         study.ask(SPACE)
-    assert message in str(caught.value)
     assert claim(study.trials[0]) is None
 
 
 def test_several_objectives_are_refused():
     study = optuna.create_study(directions=["minimize", "maximize"], sampler=FmnesSampler())
-    with pytest.raises(ValueError, match="study: expected one objective, got 2"):
+    with pytest.raises(ValueError, match=r"^study: .*, got 2"):
         study.optimize(lambda trial: (suggest(trial)[0], 1.0), n_trials=1)
 
 

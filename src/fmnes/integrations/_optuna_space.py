@@ -1,4 +1,4 @@
-"""Parameters of Optuna and the unit cube that is searched: every range becomes [0, 1]."""
+"""The map between Optuna's parameters and the unit cube, in which every range is [0, 1]."""
 
 import json
 import math
@@ -16,10 +16,11 @@ from optuna.distributions import (
 
 
 class Cube:
-    """The map between a point of the unit cube and the values of numerical parameters.
+    """The map between points of the unit cube and values of numerical parameters.
 
-    A parameter with ``log`` is uniform in its logarithm. One with a step has half a step more on
-    either side, so that rounding gives every value the same share of [0, 1].
+    A parameter with ``log`` is uniform in its logarithm. The range of a parameter with a step is
+    extended by half a step on both sides, so that rounding gives every value an equal part of
+    [0, 1].
     """
 
     def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
@@ -33,7 +34,7 @@ class Cube:
         ]
 
     def to_params(self, u: NDArray[np.float64]) -> dict[str, Any]:
-        """The values of a point of the cube."""
+        """Return the parameter values of a point of the cube."""
         x = self._a + u * (self._b - self._a)
         x[self._logs] = np.exp(x[self._logs])
         low, step = self._low[self._steps], self._step[self._steps]
@@ -44,7 +45,7 @@ class Cube:
         return dict(zip(self.space, values, strict=True))
 
     def to_cube(self, params: Mapping[str, Any]) -> NDArray[np.float64]:
-        """The point of the cube of some parameters; the middle for those that are not given."""
+        """Return the point of the cube for some parameters; 0.5 for those that are not given."""
         u = np.full(len(self.space), 0.5)
         for j, (name, distribution) in enumerate(self.space.items()):
             if name in params:
@@ -56,19 +57,18 @@ class Cube:
         return u
 
     def to_json(self) -> str:
-        """Names and distributions, the same for equal ones."""
+        """Return names and distributions as text, which is equal for equal spaces."""
         return json.dumps({name: distribution_to_json(d) for name, d in self.space.items()})
 
 
 def is_searched(distribution: BaseDistribution) -> bool:
-    """Whether it is a number that has more than one value."""
-    return (
-        isinstance(distribution, FloatDistribution | IntDistribution) and not distribution.single()
-    )
+    """Return whether the parameter is a number with more than one possible value."""
+    numerical = isinstance(distribution, FloatDistribution | IntDistribution)
+    return numerical and not distribution.single()
 
 
 def _numbers(d: Any) -> tuple[float, ...]:
-    """Low, high, whether it is logarithmic, the step (0 for none), what becomes 0 and what 1."""
+    """Return low, high, log, step (0 for none), and the values that are mapped to 0 and to 1."""
     step = d.step or 0.0
     a, b = d.low - step / 2, d.high + step / 2
     if d.log:
@@ -77,10 +77,10 @@ def _numbers(d: Any) -> tuple[float, ...]:
 
 
 class Intersection:
-    """The parameters, with equal distributions, of all trials that it was shown.
+    """The parameters that all trials so far have in common, with equal distributions.
 
-    What `optuna.search_space.IntersectionSearchSpace` computes, without its copies: those take
-    longer than all else in a trial with a thousand parameters.
+    `optuna.search_space.IntersectionSearchSpace` computes the same, but copies the parameters: with
+    a thousand of them this takes longer than the rest of the sampler.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Intersection:
         self._fields: list[dict[str, Any]] = []
 
     def narrow(self, distributions: dict[str, BaseDistribution]) -> None:
-        """Show it one more trial."""
+        """Take the parameters of one more trial into account."""
         if self._all is None:
             self._set(distributions)
         elif not self._same(distributions):
@@ -99,11 +99,11 @@ class Intersection:
                 self._set(common)
 
     def searched(self) -> dict[str, BaseDistribution]:
-        """Those that are searched, sorted by name."""
+        """Return the common parameters that are searched, sorted by name."""
         return self._searched.copy()
 
     def _same(self, distributions: dict[str, BaseDistribution]) -> bool:
-        """Whether it is the same space in the same order, by calls that run in C."""
+        """Return whether the space is the same in the same order; list comparisons are fast."""
         return (
             list(self._all or ()) == list(distributions)
             and self._types == list(map(type, distributions.values()))

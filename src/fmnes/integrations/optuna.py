@@ -1,8 +1,8 @@
-"""FmnesSampler: our methods as a sampler of Optuna.
+"""FmnesSampler: a sampler for Optuna that uses the methods of fmnes.
 
-Nothing of a search is kept but small claims in the trials (`_optuna_ledger`): every process that
-samples for a study rebuilds the state from them, to the bit. So a study is resumed by opening it,
-and processes that work on the same one need not know of each other.
+The sampler stores only a small claim in each trial (see `_optuna_claims`). Every process that
+samples for a study computes the state of the search from the claims, and gets exactly the same
+state. So opening a study resumes it, and processes can share a study without any other connection.
 """
 
 import logging
@@ -22,19 +22,19 @@ try:
 except ImportError as error:
     raise ImportError("FmnesSampler needs Optuna: pip install 'fmnes[optuna]'") from error
 
-from fmnes.integrations._optuna_ledger import KEY, Ledger, claim_of
-from fmnes.integrations._optuna_search import Search
+from fmnes.integrations._optuna_claims import KEY, TrialClaims, claim_of
+from fmnes.integrations._optuna_replay import ReplayedSearch
 from fmnes.integrations._optuna_space import Cube, is_searched
 
 logger = logging.getLogger("fmnes")
 
 
 class FmnesSampler(BaseSampler):
-    """A sampler of Optuna: CR-FM-NES, or another method of ours, for numerical parameters.
+    """A sampler for Optuna: CR-FM-NES, or another method of fmnes, for numerical parameters.
 
-    Floats, integers, logarithmic ranges and steps are searched together, every range as [0, 1].
-    Categorical parameters, and those that not every completed trial had, are sampled by
-    ``independent_sampler``. One objective, to be minimised or maximised.
+    The sampler searches floats, integers, logarithmic ranges and steps together; it maps every
+    range to [0, 1]. The ``independent_sampler`` samples categorical parameters, and parameters that
+    some completed trial did not have. Studies have one objective, minimised or maximised.
 
     Parameters
     ----------
@@ -42,32 +42,33 @@ class FmnesSampler(BaseSampler):
         "cr-fm-nes" (the default), another name of `fmnes.METHODS`, or settings such as
         ``fmnes.CRFMNES(variant="paper")``.
     x0 : dict, optional
-        Where to start, by parameter name, as in ``study.best_params``; the middle of the range
-        for those not given. Names that are not searched do not matter.
+        Starting values by parameter name, as in ``study.best_params``. Parameters that are not
+        listed start in the middle of their range. Names that are not searched are ignored.
     sigma0 : float
-        Initial standard deviation in parts of a range.
+        Initial standard deviation, as a fraction of each range.
     popsize : int, optional
-        Trials per generation; by default the method's. With n workers, a multiple of n keeps all
-        of them busy to some purpose.
+        Trials per generation; by default the method's own. With n workers, choose a multiple of n:
+        otherwise some workers evaluate spare candidates at the end of each generation.
     seed : int, optional
-        Everything follows from it. Where a study already holds a search with these settings, that
-        search goes on with its own seed.
+        Random seed. If the study already holds a search with these settings, that search continues
+        with its own seed.
     n_startup_trials : int
-        Completed trials before the search starts; until then, and in any case until it is known
-        which parameters there are, ``independent_sampler`` samples.
+        Completed trials before the search starts. Until then ``independent_sampler`` samples, and
+        in any case until one trial has shown which parameters there are.
     independent_sampler : BaseSampler, optional
-        For all that is not searched. A RandomSampler by default.
+        Samples the parameters that are not searched. By default a RandomSampler.
     warn_independent_sampling : bool
         Log which parameters are not searched, once each.
     search_space : dict of str to BaseDistribution, optional
-        The parameters, where you know them beforehand; with ``n_startup_trials=0`` the first trial
-        is the first candidate.
+        The parameters, if you know them beforehand. With ``n_startup_trials=0``, the first trial is
+        then the first candidate.
 
     Notes
     -----
-    A failed trial, or one with the value inf, counts as infeasible: worse than all others of its
-    generation. Pruned trials rank after completed ones, by their last reported value; trials that
-    break a constraint (``Trial.set_constraint``) after those. Enqueued trials are not told.
+    A failed trial, or a trial with the value inf, counts as infeasible: it ranks last in its
+    generation. Pruned trials rank after completed ones, ordered by their last reported value.
+    Trials that violate a constraint (``Trial.set_constraint``) rank after those. Enqueued trials do
+    not influence the search.
 
     Examples
     --------
@@ -98,70 +99,65 @@ class FmnesSampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution] | None = None,
     ) -> None:
         self._settings = read_method(method).settings
-        if x0 is not None and not isinstance(x0, Mapping):
+        if not isinstance(x0, Mapping | None):
             raise TypeError(f"x0: expected a dict of parameter names and values, got {x0!r}")
         self._x0 = dict(x0 or {})
-        deviation = None if sigma0 is None else checks.real("sigma0", sigma0, above=0)
-        if deviation is None:
-            raise TypeError("sigma0: expected a number > 0, got None")
-        self._sigma0 = deviation
+        self._sigma0 = checks.finite("sigma0", sigma0, above=0)
         self._popsize = None if popsize is None else checks.integer("popsize", popsize, least=2)
         self._seed = None if seed is None else checks.integer("seed", seed, least=0)
         self._n_startup_trials = checks.integer("n_startup_trials", n_startup_trials, least=0)
         if not isinstance(independent_sampler, BaseSampler | None):
             raise TypeError(
-                "independent_sampler: expected a sampler of Optuna's or None, "
+                "independent_sampler: expected a sampler of Optuna or None, "
                 f"got {independent_sampler!r}"
             )
-        self._independent = independent_sampler or RandomSampler(
-            seed=None
-            if self._seed is None
-            else self._seed % 2**32  # all that NumPy's older one takes
-        )
-        self._warn_independent_sampling = warn_independent_sampling
+        # RandomSampler takes seeds of 32 bits.
+        legacy_seed = None if self._seed is None else self._seed % 2**32
+        self._independent = independent_sampler or RandomSampler(seed=legacy_seed)
+        self._warns = checks.boolean("warn_independent_sampling", warn_independent_sampling)
         self._search_space = _read_space(search_space)
         self._forget()
 
     def _forget(self) -> None:
         self._lock = threading.Lock()  # trials of one study may be sampled in several threads
         self._study: tuple[Any, int] | None = None
-        self._ledger = Ledger()
-        self._search: Search | None = None
+        self._claims = TrialClaims()
+        self._search: ReplayedSearch | None = None
         self._warned: set[str] = set()
 
     def __getstate__(self) -> dict[str, Any]:
-        """The arguments only: all else is in the study."""
-        dropped = ("_lock", "_study", "_ledger", "_search", "_warned")
+        """Keep the arguments only: everything else is computed from the study."""
+        dropped = ("_lock", "_study", "_claims", "_search", "_warned")
         return {name: value for name, value in vars(self).items() if name not in dropped}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._forget()
 
-    # === What Optuna calls, in this order ===
+    # === The methods that Optuna calls, in this order ===
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """The parameters that are searched together."""
+        """Return the parameters that are searched together."""
         _check_one_objective(study)
         with self._lock:
             self._read(study)
             if self._search_space is not None:
                 return self._search_space.copy()
-            return self._ledger.common.searched()
+            return self._claims.common.searched()
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The parameters of the candidate that this trial evaluates."""
+        """Return the parameters of the candidate that this trial evaluates."""
         fixed = trial.system_attrs.get("fixed_params", {})
         with self._lock:
             self._read(study)
-            if not search_space or self._ledger.completed < self._n_startup_trials:
+            if not search_space or self._claims.completed < self._n_startup_trials:
                 return {}
             if claim_of(trial) is not None or not search_space.keys().isdisjoint(fixed):
-                return {}  # another trial's candidate tried again, or a point of the user's
+                return {}  # a retried candidate of another trial, or a point that the user gave
             search = self._search_in(study, search_space)
             return search.params(self._claim(study, trial, search))
 
@@ -172,21 +168,21 @@ class FmnesSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """The value of a parameter that is not searched."""
+        """Return the value of a parameter that is not searched."""
         _check_one_objective(study)
-        started = self._ledger.completed >= max(1, self._n_startup_trials)
-        if self._warn_independent_sampling and started and param_name not in self._warned:
+        started = self._claims.completed >= max(1, self._n_startup_trials)
+        if self._warns and started and param_name not in self._warned:
             self._warned.add(param_name)
             logger.warning(
-                "parameter %r is sampled by %s, not searched: it is categorical, fixed by a trial "
-                "that was enqueued, or not the same in every trial (warn_independent_sampling)",
+                "parameter %r is sampled by %s and not searched: it is categorical, fixed by an "
+                "enqueued trial, or not the same in every trial (warn_independent_sampling)",
                 param_name,
                 type(self._independent).__name__,
             )
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Passed on to the independent sampler."""
+        """Call the same method of the independent sampler."""
         self._independent.before_trial(study, trial)
 
     def after_trial(
@@ -196,11 +192,11 @@ class FmnesSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Passed on to the independent sampler."""
+        """Call the same method of the independent sampler."""
         self._independent.after_trial(study, trial, state, values)
 
     def reseed_rng(self) -> None:
-        """Passed on to the independent sampler: candidates are not drawn from a sequence."""
+        """Reseed the independent sampler; candidates depend on the study's seed only."""
         self._independent.reseed_rng()
 
     # === The search ===
@@ -208,16 +204,16 @@ class FmnesSampler(BaseSampler):
     def _read(self, study: Study) -> None:
         if self._study != (study._storage, study._study_id):
             self._study = study._storage, study._study_id
-            self._ledger, self._search = Ledger(), None
-        self._ledger.read(study)
+            self._claims, self._search = TrialClaims(), None
+        self._claims.read(study)
 
-    def _search_in(self, study: Study, space: dict[str, BaseDistribution]) -> Search:
-        """The search in this space, where it stands now."""
+    def _search_in(self, study: Study, space: dict[str, BaseDistribution]) -> ReplayedSearch:
+        """Return the search in this space, with its newest generation."""
         if self._search is None or self._search.cube.space != space:
             sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
-            self._search = Search(
+            self._search = ReplayedSearch(
                 Cube(space),
-                self._ledger,
+                self._claims,
                 self._settings,
                 self._x0,
                 self._sigma0,
@@ -227,11 +223,11 @@ class FmnesSampler(BaseSampler):
         self._follow(study, self._search)
         return self._search
 
-    def _claim(self, study: Study, trial: FrozenTrial, search: Search) -> int:
-        """The row that this trial evaluates, claimed so that no other process takes it too.
+    def _claim(self, study: Study, trial: FrozenTrial, search: ReplayedSearch) -> int:
+        """Claim a row for this trial, so that no other process evaluates it too, and return it.
 
-        Whoever writes a claim reads all others after that: of two who took the same row at the
-        same time, one at least sees it, and chooses again.
+        A process that has written a claim then reads all others. Of two processes that claimed the
+        same row at the same time, at least one sees the other's claim, and chooses again.
         """
         claim = None
         while True:
@@ -242,7 +238,7 @@ class FmnesSampler(BaseSampler):
             if search.holds(trial.number, claim, known):
                 return int(claim["row"])
 
-    def _follow(self, study: Study, search: Search) -> None:
+    def _follow(self, study: Study, search: ReplayedSearch) -> None:
         while not search.follow():
             self._read(study)
 
@@ -250,20 +246,20 @@ class FmnesSampler(BaseSampler):
 def _check_one_objective(study: Study) -> None:
     if len(study.directions) > 1:
         raise ValueError(
-            f"study: expected one objective, got {len(study.directions)}; for several there are "
-            "optuna.samplers.NSGAIISampler and TPESampler"
+            f"study: expected one objective, got {len(study.directions)}; for several objectives "
+            "use optuna.samplers.NSGAIISampler or TPESampler"
         )
 
 
 def _read_space(
     space: Mapping[str, BaseDistribution] | None,
 ) -> dict[str, BaseDistribution] | None:
-    """A search space of the user's, sorted; only what can be searched."""
+    """Return the searched part of a search space, sorted by name."""
     if space is None:
         return None
     for name, distribution in space.items():
         if not isinstance(distribution, BaseDistribution):
             raise TypeError(
-                f"search_space[{name!r}]: expected a distribution of Optuna's, got {distribution!r}"
+                f"search_space[{name!r}]: expected an Optuna distribution, got {distribution!r}"
             )
     return {name: d for name, d in sorted(space.items()) if is_searched(d)}

@@ -1,21 +1,21 @@
-"""Who evaluates which candidate: kept in the trials themselves, the same for every process.
+"""Which trial evaluates which candidate: stored in the trials, so that every process agrees.
 
 A trial that evaluates a candidate holds a claim, in its system attribute "fmnes":
 
     {"generation": 41, "row": 3}
 
-A generation is named after the number of the trial that opened it. That trial's claim also says
-what the state before it is made of, which is all that there is of a state in the storage:
+A generation is named after the number of the trial that opened it. The claim of that trial also
+says how to compute the state of the method before that generation:
 
-    {..., "opens": 9, "after": "9f3c...", "seed": 1}       the first of a search with these settings
-    {..., "opens": 41, "after": 9, "told": [9, 10, ...]}   the trials whose values were told, by row
+    {..., "opens": 9, "after": "9f3c...", "seed": 1}       the start of a search with these settings
+    {..., "opens": 41, "after": 9, "told": [9, 10, ...]}   the trials whose values are told, by row
 
-A trial may change its mind about what it evaluates, but not about what it opened: by the time that
-it looks around, others may be in that generation, or have left it behind.
+A trial may choose another candidate to evaluate, but its opening stays: other trials may already
+be in that generation, or past it.
 
-Draws are addressed by (seed, generation, row), so whoever reads the trials in order has the same
-state to the bit. Rows from ``popsize`` on are spare candidates of the same distribution, which are
-not told: for those who ask while all others are being evaluated.
+Draws depend only on (seed, generation, row), so every process that reads the trials in order
+computes exactly the same state. Rows from ``popsize`` on are spare candidates of the same
+distribution. They are never told; trials evaluate them when all other rows are taken.
 """
 
 import math
@@ -34,26 +34,26 @@ Claim = dict[str, Any]
 
 
 def claim_of(trial: FrozenTrial) -> Claim | None:
-    """The claim that a trial holds, if any."""
+    """Return the claim that a trial holds, if any."""
     return trial.system_attrs.get(KEY)
 
 
-class Ledger:
-    """The claims of a study's trials. Finished trials are read once, the others every time."""
+class TrialClaims:
+    """The claims of a study's trials. It reads finished trials once, and the others every time."""
 
     def __init__(self) -> None:
         self.trials: list[FrozenTrial] = []
         self.completed = 0
         self.common = Intersection()
         self._unfinished: list[int] = []
-        self._live: list[FrozenTrial] = []  # that are not finished and hold a claim
+        self._live: list[FrozenTrial] = []  # unfinished trials that hold a claim
         self._finished: dict[int, list[FrozenTrial]] = defaultdict(list)  # by generation
         self._openers: dict[int | str, list[FrozenTrial]] = defaultdict(list)  # finished; by after
 
     def read(self, study: Study) -> None:
-        """Take in what happened since the last time.
+        """Read what changed since the last call.
 
-        From the storage: a study that a pruner filtered has only some of the trials.
+        From the storage, because a pruner may hide some trials from the study.
         """
         seen = len(self.trials)
         self.trials = study._storage.get_all_trials(study._study_id, deepcopy=False)
@@ -75,57 +75,55 @@ class Ledger:
         claim = claim_of(trial)
         if claim is not None:
             self._finished[claim["generation"]].append(trial)
-            if _opens(trial, claim):
+            if _opens(trial):
                 self._openers[claim["after"]].append(trial)
 
     def opener(self, after: int | str) -> FrozenTrial | None:
-        """The trial that opened the generation that comes after another.
+        """Return the trial that opened the generation after another one.
 
-        Two processes may open one at the same time. Then the one that more trials joined counts,
-        and between equals the first: all processes come to follow the same one.
+        Two processes may open it at the same time. Then the one that more trials joined counts, or
+        the first if they are equal, so that all processes end up with the same one.
         """
-        openers = self._openers[after].copy()
-        for trial in self._live:
-            claim = claim_of(trial)
-            if claim is not None and _opens(trial, claim) and claim["after"] == after:
-                openers.append(trial)
-        return max(openers, key=lambda t: (len(list(self._of(t.number))), -t.number), default=None)
+        live = [t for t in self._live if _opens(t) and t.system_attrs[KEY]["after"] == after]
+        openers = [*self._openers[after], *live]
+        return max(openers, key=lambda t: (len(list(self._in(t.number))), -t.number), default=None)
 
-    def claims(self, generation: int, but: int) -> dict[int, list[FrozenTrial]]:
-        """The trials of a generation by row, each in order, without trial number ``but``."""
+    def by_row(self, generation: int, but: int) -> dict[int, list[FrozenTrial]]:
+        """Return the trials of a generation by row, in order, without trial number ``but``."""
         rows: dict[int, list[FrozenTrial]] = defaultdict(list)
-        for trial in sorted(self._of(generation), key=lambda t: t.number):
+        for trial in sorted(self._in(generation), key=lambda t: t.number):
             if trial.number != but:
                 rows[trial.system_attrs[KEY]["row"]].append(trial)
         return rows
 
-    def _of(self, generation: int) -> Iterator[FrozenTrial]:
+    def _in(self, generation: int) -> Iterator[FrozenTrial]:
         yield from self._finished[generation]
         yield from (t for t in self._live if t.system_attrs[KEY]["generation"] == generation)
 
 
-def _opens(trial: FrozenTrial, claim: Claim) -> bool:
-    """Whether the trial opened a generation; a retried one has the claim of another."""
-    return claim.get("opens") == trial.number
+def _opens(trial: FrozenTrial) -> bool:
+    """Return whether the trial opened a generation; a retried trial has the claim of another."""
+    return bool(trial.system_attrs[KEY].get("opens") == trial.number)
 
 
-def settled(claims: Sequence[FrozenTrial]) -> FrozenTrial | None:
-    """The trial whose value stands for a row; None while it has none.
+def settled(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
+    """Return the trial whose value counts for a row; None while there is none.
 
-    A failed trial counts if nobody tries again.
+    A failed trial counts if no other trial evaluates the row.
     """
-    for trial in claims:
+    for trial in trials:
         if trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
             return trial
-    failed = all(trial.state == TrialState.FAIL for trial in claims)
-    return claims[0] if claims and failed else None
+    failed = all(trial.state == TrialState.FAIL for trial in trials)
+    return trials[0] if trials and failed else None
 
 
 def ranks(trials: Sequence[FrozenTrial], sign: float) -> list[float]:
-    """What is told: 0 for the best and so on, equal for equal trials, inf where there is no value.
+    """Return what is told: 0 for the best trial, 1 for the next, inf for trials without a value.
 
-    Completed trials come first, by value; then pruned ones, as far as they got; then those that
-    break a constraint, by how much. The methods see nothing but ranks in any case.
+    Completed trials come first, ordered by value; then pruned trials, those that got furthest
+    first; then trials that violate a constraint, ordered by the violation. Equal trials have equal
+    ranks. Nothing is lost: the methods use only the ranks of values.
     """
     keys = [_key(trial, sign) for trial in trials]
     order = {key: float(i) for i, key in enumerate(sorted({k for k in keys if k is not None}))}
