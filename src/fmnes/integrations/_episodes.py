@@ -1,4 +1,4 @@
-"""Environments of Gymnasium that are stepped together until each has played one episode."""
+"""Gymnasium environments that are stepped together until each has played one episode."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -14,34 +14,34 @@ MODES = ("sync", "async", "vector_entry_point")  # those of gymnasium.make_vec
 
 
 class Environments(Protocol):
-    """Some environments of the same kind."""
+    """Several environments of the same kind."""
 
     n: int
 
     def play(self, act: Act, seeds: Sequence[int]) -> Floats:
-        """The return of one episode in each, which begin with these seeds."""
+        """Play one episode in each environment, from these seeds, and return the n returns."""
 
     def close(self) -> None:
-        """Close them."""
+        """Close the environments."""
 
 
 def open_environments(env: Any, n: int, mode: str | None) -> Environments:
-    """``n`` environments, as the arguments ``env`` and ``vectorization_mode`` say."""
+    """Open ``n`` environments for the arguments ``env`` and ``vectorization_mode``."""
     if mode is None:
-        return Separate([make(env) for _ in range(n)])
+        return SeparateEnvironments([make(env) for _ in range(n)])
     if isinstance(env, str):
-        return Vector(gymnasium.make_vec(env, n, mode))
+        return VectorEnvironments(gymnasium.make_vec(env, n, mode))
     kind = gymnasium.vector.SyncVectorEnv if mode == "sync" else gymnasium.vector.AsyncVectorEnv
-    return Vector(kind([env] * n))
+    return VectorEnvironments(kind([env] * n))
 
 
 def make(env: Any) -> Any:
-    """One environment: of an id, or of a function that makes it."""
+    """Make one environment from its id, or with the function that makes it."""
     return gymnasium.make(env) if isinstance(env, str) else env()
 
 
-class Separate:
-    """Environments one by one: each rests when its episode has ended."""
+class SeparateEnvironments:
+    """Separate environments, each of which is stepped until its episode ends."""
 
     def __init__(self, environments: list[Any]) -> None:
         self._environments, self.n = environments, len(environments)
@@ -64,13 +64,13 @@ class Separate:
             env.close()
 
 
-class Vector:
-    """A vector environment, in which those that have ended begin anew until all have."""
+class VectorEnvironments:
+    """A vector environment; environments that end early begin a new episode, which is ignored."""
 
     def __init__(self, vector: Any) -> None:
         self._vector, self.n = vector, vector.num_envs
         parallel = gymnasium.vector.SyncVectorEnv, gymnasium.vector.AsyncVectorEnv
-        self._seeds_each = isinstance(vector.unwrapped, parallel)  # others take one for all
+        self._seeds_each = isinstance(vector.unwrapped, parallel)  # others take one seed for all
 
     def play(self, act: Act, seeds: Sequence[int]) -> Floats:
         totals, running = np.zeros(self.n), np.ones(self.n, bool)

@@ -1,8 +1,8 @@
-"""Policy search: the return of a policy in an environment of Gymnasium, as an objective.
+"""Policy search: the return of a policy in a Gymnasium environment, as an objective.
 
-M. Towers et al.: "Gymnasium: a standard interface for reinforcement learning environments" (2024);
-H. Mania, A. Guy, B. Recht: "Simple random search of static linear policies is competitive for
-reinforcement learning", NeurIPS 2018, whose linear policies on normalised observations these are.
+M. Towers et al.: "Gymnasium: a standard interface for reinforcement learning environments" (2024).
+The linear policies on normalised observations follow H. Mania, A. Guy, B. Recht: "Simple random
+search of static linear policies is competitive for reinforcement learning", NeurIPS 2018.
 
 Needs ``pip install 'fmnes[gymnasium]'``.
 """
@@ -22,8 +22,7 @@ try:
     from fmnes.integrations._episodes import MODES, Environments, make, open_environments
 except ImportError as error:
     raise ImportError(
-        "fmnes.integrations.gymnasium: expected Gymnasium to be installed: "
-        "pip install 'fmnes[gymnasium]'"
+        "fmnes.integrations.gymnasium needs Gymnasium: pip install 'fmnes[gymnasium]'"
     ) from error
 
 Floats = NDArray[np.float64]
@@ -37,43 +36,45 @@ class PolicyObjective:
     env : str or callable
         The id of an environment, or a function without arguments that makes one, such as
         ``functools.partial(gymnasium.make, "HalfCheetah-v5", max_episode_steps=200)``. Observations
-        are a vector (a one-dimensional `Box`), actions a `Discrete` choice or a vector.
+        must be vectors (a one-dimensional `Box`), actions `Discrete` or vectors (`Box`).
     policy : "linear", sequence of int, or torch.nn.Module
-        Outputs from observations: an affine map; a network with tanh layers of these widths, in
-        NumPy; or a module of yours, one row in and one row out for each observation. Of a
-        `Discrete` choice the largest output is taken; a `Box` has its bounds at the outputs -1
-        and 1, and outputs beyond are clipped (an unbounded one takes the outputs as they are).
+        How outputs are computed from observations: by an affine map; by a network in NumPy with
+        tanh layers of these widths; or by your module, which maps each row of observations to a row
+        of outputs. A `Discrete` action is the index of the largest output. For a `Box`, the outputs
+        -1 and 1 mean its bounds, and outputs beyond them are clipped; an unbounded `Box` uses the
+        outputs directly.
     episodes : int
-        Episodes over which returns are averaged. They start from ``reset(seed=seed + i)``, i = 0,
-        1, ..., the same for all candidates.
+        Number of episodes over which the return is averaged. Episode i = 0, 1, ... starts from
+        ``reset(seed=seed + i)``, for all candidates alike.
     seed : int
-        Of the first episode, and of the random actions below.
+        Seed of the first episode, and of the random actions for ``normalize``.
     normalize : int, or pair of arrays
-        Episodes of random actions before the search, from which the mean and the standard
-        deviation of every observation are taken; policies see observations so normalised. 0
-        leaves them as they are. A pair (mean, std) is what another objective has found.
+        Number of episodes with random actions before the search, to estimate the mean and the
+        standard deviation of each observation. Policies see normalised observations. 0 means no
+        normalisation. A pair (mean, std) reuses the statistics of another objective.
     vectorization_mode : {None, "sync", "async", "vector_entry_point"}
-        None steps environments one by one, and none whose episode has ended: the quickest, unless
-        the environment has a vectorised version of its own. The others are those of
-        `gymnasium.make_vec`: "sync" and "async" give the same values; "vector_entry_point", only
-        with an id, has one seed for all its environments, so that candidates do not start from
-        the same states and the value of one depends on its place: a noisy objective.
+        None steps environments one by one, as long as their episodes last. This is the fastest,
+        unless the environment has a vectorised version. The others are those of
+        `gymnasium.make_vec`. "sync" and "async" give the same values as None. "vector_entry_point"
+        needs an id and uses one seed for all environments: candidates start from different states,
+        and the value of a candidate depends on its row, so the objective is noisy.
 
     Attributes
     ----------
     x0 : array of shape (d,)
-        Where to start: zeros, or the parameters that a module has.
+        Initial parameters: zeros, or the current parameters of a module.
     mean, std : arrays
-        What observations are normalised with.
+        Statistics with which observations are normalised.
 
     Notes
     -----
-    A call with one candidate, shape (d,), gives a float: for ``workers``. A call with many, shape
-    (n, d), steps all their environments together and gives n values: for ``vectorized=True``.
+    A call with one candidate, shape (d,), returns a float: use it with ``workers``. A call with
+    many, shape (n, d), steps all their environments together and returns n values: use it with
+    ``vectorized=True``.
 
-    The statistics are taken once and then stay, unlike the running ones of Mania et al.: so the
-    objective is a function, the same for every candidate, worker and resumed search. For an affine
-    policy they are only a choice of coordinates, and the search adapts its own to that.
+    The statistics are computed once and then fixed, unlike the running ones of Mania et al., so
+    that the objective is the same function for every candidate, worker and resumed search. For an
+    affine policy they are only a change of coordinates, to which the search adapts.
 
     Examples
     --------
@@ -95,10 +96,10 @@ class PolicyObjective:
         normalize: int | tuple[ArrayLike, ArrayLike] = 0,
         vectorization_mode: str | None = None,
     ) -> None:
-        if not isinstance(env, str) and not callable(env):
-            raise TypeError(f"env: expected an id or a function that makes one, got {env!r}")
-        self.episodes = _count("episodes", episodes, 1)
-        self.seed = _count("seed", seed, 0)
+        if not isinstance(env, str):
+            checks.function("env", env)
+        self.episodes = checks.integer("episodes", episodes, least=1)
+        self.seed = checks.integer("seed", seed, least=0)
         if vectorization_mode is not None:
             modes = MODES if isinstance(env, str) else MODES[:2]
             checks.choice("vectorization_mode", vectorization_mode, modes)
@@ -106,46 +107,46 @@ class PolicyObjective:
         self._environments: Environments | None = None
         with make(env) as probe:
             self._actions = _Actions(probe.action_space)
-            shape = getattr(probe.observation_space, "shape", None)
-            if not shape or len(shape) != 1:
+            shape = probe.observation_space.shape  # None for spaces such as Dict
+            if shape is None or len(shape) != 1:
                 raise ValueError(
-                    "env: expected observations that are a vector (gymnasium.wrappers has "
-                    f"FlattenObservation), got {probe.observation_space}"
+                    "env: expected observations that are a vector (see "
+                    f"gymnasium.wrappers.FlattenObservation), got {probe.observation_space}"
                 )
             self.mean, self.std = _statistics(probe, shape, normalize, self.seed)
         self._policy: Policy = read_policy(policy, shape[0], self._actions.size)
         self.x0: Floats = self._policy.x0
 
     def __call__(self, x: Any) -> Any:
-        """Minus the mean return: of one candidate a float, of many an array."""
+        """Return minus the mean return: a float for one candidate, an array for many."""
         rows = np.atleast_2d(np.asarray(x, np.float64))
         values = -self._returns(rows, range(self.seed, self.seed + self.episodes)).mean(axis=1)
         return values if np.ndim(x) == 2 else float(values[0])
 
     def returns(self, x: ArrayLike, *, episodes: int, seed: int) -> Floats:
-        """The returns of one candidate in other episodes: what was learnt beyond those seen."""
-        first = _count("seed", seed, 0)
+        """Return the returns of one candidate in other episodes, to test how it generalises."""
+        first = checks.integer("seed", seed, least=0)
         row = np.asarray(x, np.float64)[None, :]
-        seeds = range(first, first + _count("episodes", episodes, 1))
+        seeds = range(first, first + checks.integer("episodes", episodes, least=1))
         return np.array([self._returns(row, [start])[0, 0] for start in seeds])
 
     def act(self, x: ArrayLike, observation: ArrayLike) -> Any:
-        """The action of a candidate, shape (d,), on one observation: to watch or to deploy it."""
+        """Return the action of a candidate, shape (d,), for one observation."""
         step = self._policy.prepare(np.asarray(x, np.float64)[None, :])
         seen = (np.asarray(observation, np.float64)[None, :] - self.mean) / self.std
-        return self._actions.of(step(seen))[0]
+        return self._actions.choose(step(seen))[0]
 
     def close(self) -> None:
-        """Close the environments of this process; the next call makes new ones."""
+        """Close the environments of this process; the next evaluation opens new ones."""
         if self._environments is not None:
             self._environments.close()
             self._environments = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_environments": None}  # a worker makes its own
+        return {**self.__dict__, "_environments": None}  # a worker opens its own
 
     def _returns(self, rows: Floats, seeds: Sequence[int]) -> Floats:
-        """One row for each candidate, one column for each episode; all are stepped together."""
+        """Return the returns of all episodes, shape (candidates, episodes), played together."""
         if rows.shape[1] != len(self.x0):
             raise ValueError(f"x: expected {len(self.x0)} parameters, got {rows.shape[1]}")
         n = len(rows) * len(seeds)
@@ -155,14 +156,14 @@ class PolicyObjective:
         step = self._policy.prepare(np.repeat(rows, len(seeds), axis=0))
 
         def act(seen: Floats) -> Any:
-            return self._actions.of(step((seen - self.mean) / self.std))
+            return self._actions.choose(step((seen - self.mean) / self.std))
 
         returns = self._environments.play(act, list(seeds) * len(rows))
         return returns.reshape(len(rows), len(seeds))
 
 
 class _Actions:
-    """Actions of a space, from the outputs of a policy."""
+    """Chooses actions of a space from the outputs of a policy."""
 
     def __init__(self, space: Any) -> None:
         self._discrete = isinstance(space, gymnasium.spaces.Discrete)
@@ -170,15 +171,15 @@ class _Actions:
             self.size, self._first = int(space.n), int(space.start)
             return
         if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-            raise ValueError(f"env: expected actions of Discrete or a vector of Box, got {space}")
+            raise ValueError(f"env: expected Discrete actions or a vector of Box, got {space}")
         self.size, self._dtype = space.shape[0], space.dtype
         bounded = np.isfinite(space.low) & np.isfinite(space.high)
         self._bound = np.where(bounded, 1.0, np.inf)
         self._middle = np.where(bounded, space.low / 2 + space.high / 2, 0.0)
         self._half = np.where(bounded, space.high / 2 - space.low / 2, 1.0)
 
-    def of(self, outputs: Floats) -> Any:
-        """One row of outputs, one action."""
+    def choose(self, outputs: Floats) -> Any:
+        """Return one action for each row of outputs."""
         if self._discrete:
             return self._first + outputs.argmax(axis=1)
         inside = np.clip(outputs, -self._bound, self._bound)
@@ -188,7 +189,7 @@ class _Actions:
 def _statistics(
     env: Any, shape: tuple[int, ...], normalize: Any, seed: int
 ) -> tuple[Floats, Floats]:
-    """What observations are normalised with: given, or seen under random actions."""
+    """Return mean and std of the observations: as given, or estimated with random actions."""
     if isinstance(normalize, tuple):
         given = [np.asarray(part, np.float64) for part in normalize]
         if [part.shape for part in given] != [shape, shape] or not (given[1] > 0).all():
@@ -196,11 +197,12 @@ def _statistics(
                 f"normalize: expected a mean and a std > 0 of shape {shape}, got {given}"
             )
         return given[0], given[1]
-    if not _count("normalize", normalize, 0):
+    count = checks.integer("normalize", normalize, least=0)
+    if count == 0:
         return np.zeros(shape), np.ones(shape)
     seen = []
     env.action_space.seed(seed)
-    for episode in range(normalize):
+    for episode in range(count):
         observation, _ = env.reset(seed=seed + episode)
         ended = truncated = False
         while not (ended or truncated):
@@ -208,9 +210,3 @@ def _statistics(
             observation, _, ended, truncated, _ = env.step(env.action_space.sample())
     std = np.std(seen, axis=0, dtype=np.float64)
     return np.mean(seen, axis=0, dtype=np.float64), np.where(std > 0, std, 1.0)
-
-
-def _count(name: str, value: Any, least: int) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}: expected an integer >= {least}, got {value!r}")
-    return int(value)

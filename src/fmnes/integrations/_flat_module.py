@@ -1,0 +1,72 @@
+"""The parameters of a PyTorch module as one vector. PyTorch is imported when it is needed."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+    Tensors = dict[str, torch.Tensor]
+
+
+class FlatModule:
+    """The chosen parameters of a module as one vector, in the order of `named_parameters`."""
+
+    def __init__(self, module: "torch.nn.Module", parameters: Sequence[str] | None = None) -> None:
+        import torch
+
+        if not isinstance(module, torch.nn.Module):
+            raise TypeError(f"module: expected a torch.nn.Module, got {module!r}")
+        own = dict(module.named_parameters())
+        if parameters is None:
+            parameters = [name for name, value in own.items() if value.requires_grad]
+        elif unknown := [name for name in parameters if name not in own]:
+            raise ValueError(f"parameters: expected names among {list(own)}, got {unknown[0]!r}")
+        self._names = [name for name in own if name in parameters]
+        if not self._names:
+            raise ValueError(f"parameters: expected at least one of {list(own)}, got none")
+        self._module = module
+        chosen = [own[name].detach() for name in self._names]
+        self._shapes = [tuple(value.shape) for value in chosen]
+        self._types = [value.dtype for value in chosen]
+        self._device = chosen[0].device
+        flat = torch.cat([value.reshape(-1).to(torch.float64) for value in chosen])
+        self.x0: NDArray[np.float64] = flat.cpu().numpy().copy()
+
+    def rows(self, x: Any) -> "torch.Tensor":
+        """Return candidates as a tensor of shape (n, d) on the module's device."""
+        import torch
+
+        d, shape = len(self.x0), tuple(np.shape(x))
+        if len(shape) not in (1, 2) or shape[-1] != d:
+            raise ValueError(f"x: expected shape ({d},) or (n, {d}), got {shape}")
+        # torch.tensor copies: candidates are read-only, and PyTorch has no read-only tensors.
+        taken = x.detach() if isinstance(x, torch.Tensor) else torch.tensor(x)
+        return taken.to(self._device).reshape(-1, d)
+
+    def tensors(self, row: "torch.Tensor") -> "Tensors":
+        """Return the parameters of one candidate by name, in the module's dtypes."""
+        sizes = [int(np.prod(shape)) for shape in self._shapes]
+        parts = zip(self._names, row.split(sizes), self._shapes, self._types, strict=True)
+        return {name: part.reshape(shape).to(dtype) for name, part, shape, dtype in parts}
+
+    def buffers(self, n: int) -> "Tensors":
+        """Return n copies of the module's buffers: each candidate may change its own."""
+        named = self._module.named_buffers()
+        return {name: value.expand(n, *value.shape).clone() for name, value in named}
+
+    def model(self, row: "torch.Tensor", buffers: "Tensors | None" = None) -> Any:
+        """Return the module with the parameters of one candidate, to be called like the module."""
+        from torch.func import functional_call
+
+        if buffers is None:
+            buffers = {name: value.clone() for name, value in self._module.named_buffers()}
+        state = {**self.tensors(row), **buffers}
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return functional_call(self._module, state, args, kwargs)
+
+        return call
