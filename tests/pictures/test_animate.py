@@ -78,12 +78,19 @@ def test_what_is_shown_moves():
     film._draw_was_started = True  # or Matplotlib warns that nobody has looked at it
 
 
-def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="x0: expected two variables, got 3"):
-        fmnes.animate(bowl, [1.0, 2.0, 3.0], 1.0)
-    with pytest.raises(TypeError, match="fun: expected a function, got None"):
-        fmnes.animate(None, [1.0, 2.0], 1.0)
-    with pytest.raises(ValueError, match="limits: expected"):
-        fmnes.animate(bowl, [1.0, 2.0], 1.0, maxiter=1, limits=[(1, 0), (0, 1)])
-    with pytest.raises(ValueError, match="maxiter: expected"):
-        fmnes.animate(bowl, [1.0, 2.0], 1.0, maxiter=0)
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("x0", [1.0, 2.0, 3.0], ValueError),
+        ("fun", None, TypeError),
+        ("limits", [(1, 0), (0, 1)], ValueError),
+        ("maxiter", 0, ValueError),
+        ("maxiter", None, TypeError),
+        ("interval", 0, ValueError),
+        ("width", 1, ValueError),
+    ],
+)
+def test_errors_name_the_argument(name, value, error):
+    arguments = {"fun": bowl, "x0": [1.0, 2.0], "sigma0": 1.0, "maxiter": 1} | {name: value}
+    with pytest.raises(error, match=f"^{name}: expected "):
+        fmnes.animate(**arguments)

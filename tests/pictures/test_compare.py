@@ -1,6 +1,7 @@
 """plot_runs and plot_ecdf: quartiles and shares beside a literal computation."""
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -141,20 +142,30 @@ def test_pictures_are_drawn_without_a_warning(draw):
     assert draw(many, figure=mine) is mine
 
 
-def test_errors_name_the_run():
-    for wrong in ([A], {}, None):
-        with pytest.raises(TypeError, match="runs: expected a mapping of names to lists of runs"):
-            fmnes.plot_runs(wrong)
-    with pytest.raises(TypeError, match=r"runs\['a'\]: expected a list of runs, got \[\]"):
-        fmnes.plot_runs({"a": []})
-    with pytest.raises(TypeError, match=r"runs\['a'\]\[1\]: expected a Result, a History or"):
-        fmnes.plot_runs({"a": [A, 3.0]})
-    with pytest.raises(ValueError, match=r"runs\['a'\]\[0\]: expected two sequences of one length"):
-        fmnes.plot_runs({"a": [([1, 2], [3.0])]})
-    for nfev, best in (([2, 2], [3.0, 1.0]), ([1, 2], [1.0, 3.0]), ([0, 2], [3.0, 1.0])):
-        with pytest.raises(ValueError, match="expected nfev that rises and best that never does"):
-            fmnes.plot_ecdf({"a": [(nfev, best)]}, 1.0)
-    with pytest.raises(ValueError, match="targets: expected numbers, got"):
+@pytest.mark.parametrize(
+    ("runs", "error", "name"),
+    [
+        ([A], TypeError, "runs"),
+        ({}, TypeError, "runs"),
+        (None, TypeError, "runs"),
+        ({"a": []}, TypeError, "runs['a']"),
+        ({"a": [A, 3.0]}, TypeError, "runs['a'][1]"),
+        ({"a": [([1, 2], [3.0])]}, ValueError, "runs['a'][0]"),
+        ({"a": [([2, 2], [3.0, 1.0])]}, ValueError, "runs['a'][0]"),
+        ({"a": [([1, 2], [1.0, 3.0])]}, ValueError, "runs['a'][0]"),
+        ({"a": [([0, 2], [3.0, 1.0])]}, ValueError, "runs['a'][0]"),
+    ],
+)
+def test_errors_name_the_run(runs, error, name):
+    for draw in (fmnes.plot_runs, lambda runs: fmnes.plot_ecdf(runs, 1.0)):
+        with pytest.raises(error, match=f"^{re.escape(name)}: expected "):
+            draw(runs)
+
+
+def test_errors_name_the_argument():
+    with pytest.raises(ValueError, match=r"^targets: expected numbers, got \[\]"):
         fmnes.plot_ecdf({"a": [A]}, [])
-    with pytest.raises(ValueError, match="dim: expected an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match=r"^dim: expected .*, got 0"):
         fmnes.plot_ecdf({"a": [A]}, 1.0, dim=0)
+    with pytest.raises(ValueError, match=r"^fopt: expected .*, got nan"):
+        fmnes.plot_runs({"a": [A]}, fopt=np.nan)

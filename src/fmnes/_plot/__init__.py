@@ -1,4 +1,4 @@
-"""Pictures: the course of one run, several runs side by side, and the distribution at work."""
+"""Figures: one run, several runs side by side, and the sampling distribution over time."""
 
 from fmnes._plot._animation import animate as animate
 from fmnes._plot._compare import plot_ecdf as plot_ecdf

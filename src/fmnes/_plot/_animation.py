@@ -1,4 +1,4 @@
-"""fmnes.animate(): the sampling distribution at work in two dimensions, for teaching."""
+"""fmnes.animate(): the sampling distribution of a search in two variables, as an animation."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,11 +15,11 @@ from fmnes.algorithms._records import matrix_of
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
 
-_GRID = 120  # points a side at which the contours are taken
+_GRID = 120  # points per side at which the contours evaluate the function
 
 
 class Frame(NamedTuple):
-    """One generation: the distribution, what it sampled, and what came of it."""
+    """One generation: the distribution, its candidates, and their values."""
 
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
@@ -27,7 +27,7 @@ class Frame(NamedTuple):
     f: NDArray[np.float64]
     nfev: int  # after this generation
     best: float
-    phase: int  # that the method saw in these values; 0 if it has none
+    phase: int  # found by the method in these values; 0 if it has no phases
 
 
 def animate(
@@ -45,9 +45,9 @@ def animate(
 ) -> "FuncAnimation":
     """Run a search in two variables and animate it.
 
-    Each frame is a generation: contours of the function (reddish where it is infeasible), the
-    candidates (crosses where infeasible), the mean with its path, the ellipses of one and two
-    standard deviations, and the phase.
+    Each frame shows one generation: contours of the function (reddish where it is infeasible), the
+    candidates (crosses where infeasible), the mean with its path, ellipses at one and two standard
+    deviations, and the phase.
 
     Parameters
     ----------
@@ -56,19 +56,20 @@ def animate(
     x0, sigma0, method, popsize, rng
         As for `minimize`.
     maxiter : int
-        Generations to run; fewer if the search ends before.
+        Maximum number of generations.
     limits : array_like of shape (2, 2), optional
-        What to show: ``[(low, high), (low, high)]``. By default all that was sampled.
+        The range of each variable to show, ``[(low, high), (low, high)]``. By default the range of
+        all candidates.
     width : float
-        In inches.
+        Width and height in inches.
     interval : float
-        Milliseconds for each generation.
+        Milliseconds per generation.
 
     Returns
     -------
     matplotlib.animation.FuncAnimation
-        ``.save("search.gif", writer="pillow")`` writes it; ``.to_jshtml()`` is a page or the
-        output of a notebook's cell.
+        ``.save("search.gif", writer="pillow")`` writes it to a file; ``.to_jshtml()`` returns HTML,
+        for a page or a notebook.
 
     Examples
     --------
@@ -76,14 +77,13 @@ def animate(
     >>> film = fmnes.animate(fmnes.problems.rosenbrock(2), [-1.0, 1.0], 0.5, maxiter=3, rng=1)
     >>> page = film.to_jshtml()
     """
-    checks.integer("maxiter", maxiter, least=1)
-    style.check_width(width)
-    if not callable(fun):
-        raise TypeError(f"fun: expected a function, got {fun!r}")
+    checks.function("fun", fun)
+    checks.integer("maxiter", maxiter, least=1)  # here it may not be None
+    checks.finite("interval", interval, above=0)
     opt = Optimizer(x0, sigma0, method=method, popsize=popsize, rng=rng, maxiter=maxiter)
     if opt.dim != 2:
         raise ValueError(f"x0: expected two variables, got {opt.dim}")
-    figure = style.make_figure("animate", width, width)
+    figure = style.make_figure("animate", style.read_width(width), width)
     frames = record(fun, opt)
     box = _extent(frames) if limits is None else np.asarray(limits, dtype=np.float64)
     if box.shape != (2, 2) or not (box[:, 0] < box[:, 1]).all():
@@ -100,7 +100,7 @@ def animate(
 
 
 def record(fun: Callable[..., Any], opt: Optimizer) -> list[Frame]:
-    """Run the search to its end, generation by generation."""
+    """Run the search to its end, and return its generations."""
     frames = []
     while not opt.stop():
         before = opt.result
@@ -108,15 +108,14 @@ def record(fun: Callable[..., Any], opt: Optimizer) -> list[Frame]:
         x = np.asarray(opt.ask())
         f = np.asarray([float(fun(row)) for row in x])
         opt.tell(f)
-        history = opt.result.history
-        phase = int(history.last("phase", 1)[0])
-        best = float(history.last("best", 1)[0])
-        frames.append(Frame(np.asarray(before.mean), covariance, x, f, opt.nfev, best, phase))
+        after = opt.result
+        phase = int(after.history.last("phase", 1)[0])
+        frames.append(Frame(np.asarray(before.mean), covariance, x, f, opt.nfev, after.fun, phase))
     return frames
 
 
 def ellipse(frame: Frame, deviations: float) -> NDArray[np.float64]:
-    """Points at so many standard deviations from the mean, in every direction; rows of (2,)."""
+    """Return points at so many standard deviations from the mean, in all directions; as rows."""
     angle = np.linspace(0, 2 * np.pi, 100)
     circle = np.stack([np.cos(angle), np.sin(angle)])
     variances, axes = np.linalg.eigh(frame.covariance)
@@ -125,7 +124,7 @@ def ellipse(frame: Frame, deviations: float) -> NDArray[np.float64]:
 
 
 def _extent(frames: list[Frame]) -> NDArray[np.float64]:
-    """The box of all candidates and of the first ellipse, with a margin."""
+    """Return the range of all candidates and of the first ellipse, with a margin."""
     x = np.concatenate([ellipse(frames[0], 2.0), *(frame.x for frame in frames)])
     low, high = x.min(axis=0), x.max(axis=0)
     margin = 0.05 * (high - low)
@@ -133,25 +132,24 @@ def _extent(frames: list[Frame]) -> NDArray[np.float64]:
 
 
 def _draw_contours(axes: Any, fun: Callable[..., Any], box: NDArray[np.float64]) -> None:
-    """Bands of equal area, the darkest the best: a steep function shows as many as a flat one."""
+    """Draw bands of equal area, the best values darkest.
+
+    Quantiles as levels show as many bands of a steep function as of a flat one.
+    """
     x, y = (np.linspace(low, high, _GRID) for low, high in box)
     z = np.asarray([[float(fun(np.asarray([a, b]))) for a in x] for b in y])
     finite = z[np.isfinite(z)]
-    axes.set_facecolor("#F6D5C3")  # what stays visible where there are no values
+    axes.set_facecolor("#F6D5C3")  # visible where the function has no values
     if finite.size and finite.min() < finite.max():
         levels = np.unique(np.quantile(finite, np.linspace(0, 1, 16)))
         shown = np.ma.masked_invalid(z)
-        # Dark is good; never so dark that points on it cannot be seen.
-        axes.contourf(x, y, shown, levels=levels, colors=_shades(len(levels) - 1))
-
-
-def _shades(count: int) -> list[str]:
-    """Greys from 0.62 to white."""
-    return [str(round(0.62 + 0.38 * i / max(count - 1, 1), 3)) for i in range(count)]
+        # Greys from 0.62, on which points can still be seen, to white.
+        greys = [str(round(grey, 3)) for grey in np.linspace(0.62, 1.0, len(levels) - 1)]
+        axes.contourf(x, y, shown, levels=levels, colors=greys)
 
 
 def _actors(axes: Any, frames: list[Frame]) -> Callable[[int], list[Any]]:
-    """Everything that moves, and the function that shows frame ``index``."""
+    """Create all that moves, and return the function that shows frame ``index``."""
     (path,) = axes.plot([], [], color=style.BLACK, linewidth=0.8)
     (mean,) = axes.plot([], [], "+", color=style.BLACK, markersize=8)
     (inside,) = axes.plot([], [], "o", color=style.BLUE, markersize=3)

@@ -1,11 +1,12 @@
-"""Several runs side by side: medians with quartiles, and runtime distributions over targets."""
+"""Figures of several runs: medians with quartiles, and runtime distributions over targets."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes import _checks as checks
 from fmnes._history import History
 from fmnes._plot import _style as style
 from fmnes._result import Result
@@ -13,7 +14,7 @@ from fmnes._result import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# A run of ours, or of any other package: evaluations and the best value found until then.
+# A run of fmnes; or of any other package: evaluations, and the best value found until then.
 Trace = Result | History | tuple[ArrayLike, ArrayLike]
 _Pair = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -23,7 +24,7 @@ def plot_runs(
     *,
     fopt: float | None = None,
     width: float = style.COLUMN,
-    figure: Any = None,
+    figure: "Figure | None" = None,
 ) -> "Figure":
     """Draw the best value over evaluations: the median of each group's runs and its quartiles.
 
@@ -31,15 +32,15 @@ def plot_runs(
     ----------
     runs : mapping of str to sequences of runs
         ``{"cr-fm-nes": [result, ...], "sep-cma": [...]}``. A run is a Result, a History, or a pair
-        ``(nfev, best)`` of arrays, so that runs of other packages can stand beside. A run that has
-        ended keeps its last value; one that has not found a feasible point yet counts as inf.
+        of arrays ``(nfev, best)``, for runs of other packages. A run that has ended keeps its last
+        value. A run that has not found a feasible point counts as inf.
     fopt : float, optional
-        The minimum, if you know it: values are drawn above it, on a log scale. Without it the
-        scale is logarithmic where all values are positive, and linear elsewhere.
+        The minimum, if you know it. Its difference to the values is drawn on a log scale. Without
+        it, the values are drawn, on a log scale if all are positive and else on a linear one.
     width : float
-        In inches; 3.3 is a paper's column.
+        Width in inches; 3.3 is a column of a paper.
     figure : matplotlib.figure.Figure, optional
-        Where to draw; a new one by default.
+        The figure to draw into; by default a new one.
 
     Examples
     --------
@@ -56,8 +57,9 @@ def plot_runs(
     >>> figure = fmnes.plot_runs(runs, fopt=0.0)
     """
     groups = _read(runs)
-    style.check_fopt(fopt)
-    figure = _figure("plot_runs", width, figure)
+    if fopt is not None:
+        checks.finite("fopt", fopt)
+    figure = figure or style.make_figure("plot_runs", style.read_width(width), 0.75 * width)
     axes = figure.subplots()
     found = [best[np.isfinite(best)] for pairs in groups.values() for _, best in pairs]
     log = fopt is not None or (any(len(b) for b in found) and all((b > 0).all() for b in found))
@@ -69,7 +71,7 @@ def plot_runs(
         axes.fill_between(nfev, low, high, step="post", color=look["color"], alpha=0.2, linewidth=0)
     style.dress(axes, "best f" if not fopt else f"best f − ({fopt:.6g})", log=log)
     style.label_evaluations(axes)
-    return figure  # type: ignore[no-any-return]
+    return figure
 
 
 def plot_ecdf(
@@ -78,23 +80,23 @@ def plot_ecdf(
     *,
     dim: int | None = None,
     width: float = style.COLUMN,
-    figure: Any = None,
+    figure: "Figure | None" = None,
 ) -> "Figure":
-    """Draw which share of (run, target) pairs is reached within so many evaluations.
+    """Draw the share of (run, target) pairs that are reached, over the number of evaluations.
 
-    The runtime distribution that COCO draws, without its simulated restarts: a target that a run
-    has not reached counts as never reached. A cross marks the median length of the runs of a group
-    that has missed some; right of it a line says nothing new.
+    This is the runtime distribution of COCO without simulated restarts: a target that a run has not
+    reached counts as never reached. If a group has missed targets, a cross marks the median length
+    of its runs; right of the cross the line carries no information.
 
     Parameters
     ----------
     runs : mapping of str to sequences of runs
-        As for `plot_runs`. For runs on several functions give pairs ``(nfev, best - fopt)``, so
-        that the same targets mean the same for all.
+        As for `plot_runs`. For runs on several functions, pass pairs ``(nfev, best - fopt)``, so
+        that the targets are comparable.
     targets : array_like
-        Values to be reached, e.g. ``np.logspace(2, -8, 51)``, which are COCO's above fopt.
+        Values to reach. COCO's, relative to fopt, are ``np.logspace(2, -8, 51)``.
     dim : int, optional
-        The number of variables: evaluations are divided by it, as COCO does.
+        The number of variables, by which evaluations are divided, as in COCO.
     width, figure : optional
         As for `plot_runs`.
 
@@ -110,9 +112,8 @@ def plot_ecdf(
     values = np.atleast_1d(np.asarray(targets, dtype=np.float64))
     if values.ndim != 1 or values.size == 0 or np.isnan(values).any():
         raise ValueError(f"targets: expected numbers, got {targets!r}")
-    if dim is not None and not (isinstance(dim, int) and dim >= 1):
-        raise ValueError(f"dim: expected an integer >= 1, got {dim!r}")
-    figure = _figure("plot_ecdf", width, figure)
+    unit = 1 if dim is None else checks.integer("dim", dim, least=1)
+    figure = figure or style.make_figure("plot_ecdf", style.read_width(width), 0.75 * width)
     axes = figure.subplots()
     start = min(pair[0][0] for pairs in groups.values() for pair in pairs)
     end = max(pair[0][-1] for pairs in groups.values() for pair in pairs)
@@ -120,37 +121,37 @@ def plot_ecdf(
         times = np.sort(np.concatenate([runtimes(*pair, values) for pair in pairs]))
         reached = times[np.isfinite(times)]
         share = np.arange(len(reached) + 1) / len(times)
-        x = np.concatenate([[start], reached, [end]]) / (dim or 1)
+        x = np.concatenate([[start], reached, [end]]) / unit
         y = np.concatenate([share, share[-1:]])
         look = style.line_style(index)
         axes.plot(x, y, label=name, drawstyle="steps-post", **look)
         if len(reached) < len(times):
-            length = np.median([pair[0][-1] for pair in pairs]) / (dim or 1)
-            at = np.searchsorted(reached / (dim or 1), length, side="right") / len(times)
+            length = np.median([pair[0][-1] for pair in pairs]) / unit
+            at = np.searchsorted(reached / unit, length, side="right") / len(times)
             axes.plot([length], [at], marker="x", color=look["color"], markersize=6)
     axes.set_xscale("log")
     axes.set_ylim(-0.02, 1.02)
     style.dress(axes, "share of targets reached")
     style.label_evaluations(axes, "evaluations" if dim is None else "evaluations / dimension")
-    return figure  # type: ignore[no-any-return]
+    return figure
 
 
 def quartiles(
     pairs: Iterable[_Pair], levels: Sequence[float]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Quantiles over runs of the best value, at every number of evaluations that one has."""
+    """Return evaluations that occur in a run, and quantiles of the best values after them."""
     pairs = list(pairs)
     nfev = np.unique(np.concatenate([pair[0] for pair in pairs]))
     values = np.empty((len(pairs), len(nfev)))
     for row, (at, best) in zip(values, pairs, strict=True):
-        last = np.searchsorted(at, nfev, side="right")  # how many entries are known by then
+        last = np.searchsorted(at, nfev, side="right")  # number of entries until then
         row[:] = np.concatenate([[np.inf], best])[last]
     values.sort(axis=0)
     return nfev, np.stack([_quantile(values, level) for level in levels])
 
 
 def _quantile(ordered: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-    """NumPy's linear quantile of sorted rows; next to inf, where it has none, the worse value."""
+    """Return NumPy's linear quantile of sorted rows; next to inf, the worse value."""
     position = level * (len(ordered) - 1)
     low, high = ordered[int(np.floor(position))], ordered[int(np.ceil(position))]
     between = np.isfinite(low) & np.isfinite(high)
@@ -161,8 +162,8 @@ def _quantile(ordered: NDArray[np.float64], level: float) -> NDArray[np.float64]
 def runtimes(
     nfev: NDArray[np.int64], best: NDArray[np.float64], targets: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Evaluations until the best value is at or below each target; inf where it never is."""
-    # best falls, so -best rises, and the first entry >= -target is the first at or below it.
+    """Return the evaluations until best <= target, for each target; inf if it is not reached."""
+    # best decreases, so -best is sorted, and its first entry >= -target is the one to find.
     first = np.searchsorted(-best, -targets, side="left")
     return np.concatenate([nfev, [np.inf]])[first]
 
@@ -173,15 +174,8 @@ def _shown(values: NDArray[np.float64], fopt: float | None, log: bool) -> NDArra
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _figure(caller: str, width: float, figure: Any) -> Any:
-    if figure is not None:
-        return figure
-    style.check_width(width)
-    return style.make_figure(caller, width, 0.75 * width)
-
-
 def _read(runs: Mapping[str, Sequence[Trace]]) -> dict[str, list[_Pair]]:
-    """Evaluations and best values of every run, checked."""
+    """Return evaluations and best values of all runs."""
     if not isinstance(runs, Mapping) or not runs:
         raise TypeError(f"runs: expected a mapping of names to lists of runs, got {runs!r}")
     groups: dict[str, list[_Pair]] = {}
@@ -206,5 +200,5 @@ def _pair(where: str, run: Trace) -> _Pair:
             f"{where}: expected two sequences of one length, got shapes {nfev.shape}, {best.shape}"
         )
     if not (np.diff(nfev) > 0).all() or nfev[0] < 1 or not (best[1:] <= best[:-1]).all():
-        raise ValueError(f"{where}: expected nfev that rises and best that never does, got {run!r}")
+        raise ValueError(f"{where}: expected nfev to increase and best to decrease, got {run!r}")
     return nfev, best

@@ -1,10 +1,11 @@
-"""fmnes.plot(run): the course of one search in six panels, as pycma's users know it."""
+"""fmnes.plot(): the course of one search in six panels, similar to those of pycma."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmnes import _checks as checks
 from fmnes._history import PHASES, History
 from fmnes._plot import _style as style
 from fmnes._result import Result
@@ -12,8 +13,10 @@ from fmnes._result import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TWO_COLUMNS = 5.0  # inches from which on two panels fit beside each other
-_MOST_BANDS = 60  # more than this side by side cannot be told apart
+# Values and look (arguments of `plot`) of the lines of a panel, by label.
+_Lines = dict[str, tuple[NDArray[Any], dict[str, Any]]]
+_TWO_COLUMNS = 5.0  # inches: from this width on, the panels stand in two columns
+_MOST_BANDS = 60  # more than that could not be told apart
 
 
 def plot(
@@ -21,27 +24,28 @@ def plot(
     *,
     fopt: float | None = None,
     width: float = style.PAGE,
-    figure: Any = None,
+    figure: "Figure | None" = None,
 ) -> "Figure":
     """Draw the course of a search and return the Matplotlib figure.
 
-    Six panels over the evaluations: the objective; the step size with the smallest and largest
-    standard deviation of a coordinate; the axis ratio of the distribution; the spread of its
-    deviations and |v|; the share of each phase; the seconds for each evaluation. Dotted lines
-    mark restarts.
+    Six panels over the evaluations show the objective; the step size with the smallest and largest
+    standard deviation of a coordinate; the axis ratio of the distribution; the ratio of those
+    deviations and |v|; the share of each phase; and the seconds per evaluation. Dotted lines mark
+    restarts.
 
     Parameters
     ----------
     run : Result or History
-        Of `minimize`, or ``opt.result`` at any time; or a history alone, which does not know
-        where restarts were.
+        The result of `minimize`, or ``opt.result`` at any time; or only its history, in which
+        restarts are not known.
     fopt : float, optional
-        The minimum, if you know it: the objective is drawn above it. By default it is drawn as it
-        is if positive and falling by a factor of ten, and else above the best value found.
+        The minimum, if you know it. Its difference to the objective is drawn. By default, the
+        objective itself is drawn if it is positive and falls by a factor of ten, and otherwise its
+        difference to the best value found.
     width : float
-        In inches: 7 for a page; 3.3 for a paper's column, where the panels stand in one column.
+        Width in inches: 7 for a page; 3.3 for a column of a paper, with all panels in one column.
     figure : matplotlib.figure.Figure, optional
-        Where to draw; a new one by default. Save it with ``figure.savefig(path)``.
+        The figure to draw into; by default a new one. ``figure.savefig(path)`` saves it.
 
     Examples
     --------
@@ -56,9 +60,10 @@ def plot(
     record = run.history if isinstance(run, Result) else run
     if len(record) == 0:
         raise ValueError("run: expected at least one generation, got none")
-    style.check_fopt(fopt)
+    if fopt is not None:
+        checks.finite("fopt", fopt)
     if figure is None:
-        style.check_width(width)
+        width = style.read_width(width)
         figure = style.make_figure("plot", width, 7.2 if width < _TWO_COLUMNS else 6.0)
     columns = 1 if figure.get_figwidth() < _TWO_COLUMNS else 2
     rows = record.to_array()
@@ -77,7 +82,7 @@ def plot(
     if isinstance(run, Result):
         _mark_restarts(panels, run)
     figure.suptitle(_headline(run, rows), fontsize=8)
-    return figure  # type: ignore[no-any-return]
+    return figure
 
 
 def _headline(run: Result | History, rows: NDArray[Any]) -> str:
@@ -92,21 +97,26 @@ def _mark_restarts(panels: Any, run: Result) -> None:
             axes.axvline(nfev, color=style.BLACK, linestyle=":", linewidth=0.7)
 
 
+def _draw_lines(axes: Any, rows: NDArray[Any], ylabel: str, lines: _Lines) -> None:
+    """Draw lines over the evaluations on a log scale."""
+    for label, (values, look) in lines.items():
+        axes.plot(rows["nfev"], style.on_log_scale(values), label=label, **{"lw": 1, **look})
+    style.dress(axes, ylabel, log=True)
+
+
 def _draw_values(axes: Any, rows: NDArray[Any], fopt: float | None) -> None:
-    """Best, generation best and median, on a log scale above what `_floor` says."""
+    """Draw best, generation best and median, as differences to ``fopt`` or `_floor`."""
     floor = _floor(rows["best"]) if fopt is None else fopt
-    for column, name, colour, thickness in (
-        ("best", "best so far", style.BLUE, 2.0),
-        ("generation_best", "generation best", style.ORANGE, 0.8),
-        ("median", "median", style.BLACK, 0.6),
-    ):
-        shown = style.on_log_scale(rows[column] - floor)
-        axes.plot(rows["nfev"], shown, label=name, color=colour, linewidth=thickness)
-    style.dress(axes, "f" if floor == 0 else f"f − ({floor:.6g})", log=True)
+    lines: _Lines = {
+        "best so far": (rows["best"] - floor, {"color": style.BLUE, "lw": 2}),
+        "generation best": (rows["generation_best"] - floor, {"color": style.ORANGE, "lw": 0.8}),
+        "median": (rows["median"] - floor, {"color": style.BLACK, "lw": 0.6}),
+    }
+    _draw_lines(axes, rows, "f" if floor == 0 else f"f − ({floor:.6g})", lines)
 
 
 def _floor(best: NDArray[Any]) -> float:
-    """What to subtract: nothing where the values themselves fill a log scale, else the lowest."""
+    """Return what to subtract: 0 if the values themselves fill a log scale, else the lowest."""
     finite = best[np.isfinite(best)]
     if finite.size == 0:
         return 0.0
@@ -115,38 +125,32 @@ def _floor(best: NDArray[Any]) -> float:
 
 
 def _draw_scales(axes: Any, rows: NDArray[Any]) -> None:
-    nfev = rows["nfev"]
-    for column, name, colour, dashes in (
-        ("deviation_max", "largest deviation", style.VERMILION, "--"),
-        ("sigma", "sigma", style.BLUE, "-"),
-        ("deviation_min", "smallest deviation", style.GREEN, "-."),
-    ):
-        shown = style.on_log_scale(rows[column])
-        axes.plot(nfev, shown, label=name, color=colour, linestyle=dashes, linewidth=1)
-    style.dress(axes, "step size", log=True)
+    lines: _Lines = {
+        "largest deviation": (rows["deviation_max"], {"color": style.VERMILION, "ls": "--"}),
+        "sigma": (rows["sigma"], {"color": style.BLUE}),
+        "smallest deviation": (rows["deviation_min"], {"color": style.GREEN, "ls": "-."}),
+    }
+    _draw_lines(axes, rows, "step size", lines)
 
 
 def _draw_axis_ratio(axes: Any, rows: NDArray[Any]) -> None:
-    """The square root of the condition number: longest over shortest axis."""
-    shown = style.on_log_scale(np.sqrt(rows["condition"]))
-    axes.plot(rows["nfev"], shown, label="√condition", color=style.BLUE, linewidth=1)
-    style.dress(axes, "axis ratio", log=True)
+    """Draw the ratio of longest to shortest axis: the square root of the condition number."""
+    lines: _Lines = {"√condition": (np.sqrt(rows["condition"]), {"color": style.BLUE})}
+    _draw_lines(axes, rows, "axis ratio", lines)
 
 
 def _draw_shape(axes: Any, rows: NDArray[Any]) -> None:
-    """Where the axis ratio comes from: unequal coordinates (D), or one direction (v)."""
-    nfev = rows["nfev"]
+    """Draw where the axis ratio comes from: different coordinates (D), or one direction (v)."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = style.on_log_scale(rows["deviation_max"] / rows["deviation_min"])
-    axes.plot(nfev, spread, label="largest / smallest deviation", color=style.PURPLE, linewidth=1)
+        spread = rows["deviation_max"] / rows["deviation_min"]
+    lines: _Lines = {"largest / smallest deviation": (spread, {"color": style.PURPLE})}
     if not np.isnan(rows["norm_v"]).all():
-        shown = style.on_log_scale(rows["norm_v"])
-        axes.plot(nfev, shown, label="|v|", color=style.GREEN, linestyle="--", linewidth=1)
-    style.dress(axes, "spread of D, |v|", log=True)
+        lines["|v|"] = rows["norm_v"], {"color": style.GREEN, "ls": "--"}
+    _draw_lines(axes, rows, "spread of D, |v|", lines)
 
 
 def _draw_phases(axes: Any, rows: NDArray[Any]) -> None:
-    """The share of each phase among the generations of each band, stacked."""
+    """Draw the share of each phase among the generations of each band, stacked."""
     if not rows["phase"].any():
         where = {"ha": "center", "va": "center", "transform": axes.transAxes}
         axes.text(0.5, 0.5, "a method without phases", fontsize=7, **where)
@@ -167,7 +171,7 @@ def _draw_phases(axes: Any, rows: NDArray[Any]) -> None:
 
 
 def _draw_seconds(axes: Any, rows: NDArray[Any]) -> None:
-    """Seconds for an evaluation, on average over each band: in the objective, in the method."""
+    """Draw the mean seconds per evaluation in each band, for objective and optimizer."""
     first, edges = _bands(rows)
     for column, name, colour, dashes in (
         ("seconds_objective", "objective", style.VERMILION, "-"),
@@ -181,10 +185,10 @@ def _draw_seconds(axes: Any, rows: NDArray[Any]) -> None:
 
 
 def _bands(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Generations in bands: the first of each band, and the bands' edges in evaluations.
+    """Return the first generation of each band, and the edges of the bands in evaluations.
 
-    Each generation is a band; in a long run each band holds as many generations as the next, one
-    more or less.
+    Each generation is a band of its own; in a long run, the bands hold equal numbers of
+    generations, up to one.
     """
     count = len(rows)
     bands = min(count, _MOST_BANDS)

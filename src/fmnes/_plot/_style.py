@@ -1,14 +1,16 @@
-"""What all pictures share: colours that everybody can tell apart, sizes for a paper's column."""
+"""What all figures share: sizes for papers, and colours for colour-blind readers too."""
 
-import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
 
-# M. Okabe, K. Ito: "Color universal design", 2008. In this order for lines beside each other.
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# M. Okabe, K. Ito: "Color universal design", 2008. COLOURS has the order for lines in one panel.
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
 VERMILION, PURPLE, SKY, BLACK = "#D55E00", "#CC79A7", "#56B4E9", "#000000"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
@@ -19,8 +21,15 @@ COLUMN = 3.3  # inches: a column of a paper in two columns
 PAGE = 7.0
 
 
-def make_figure(caller: str, width: float, height: float) -> Any:
-    """An empty figure, drawn without a window; or how to install what draws it."""
+def read_width(width: float) -> float:
+    """Return a width in inches; more than 100 must be another unit."""
+    if checks.finite("width", width, least=2) > 100:
+        raise ValueError(f"width: expected at most 100 inches, got {width!r}")
+    return width
+
+
+def make_figure(caller: str, width: float, height: float) -> "Figure":
+    """Return an empty figure, which needs no window; sizes in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -28,27 +37,14 @@ def make_figure(caller: str, width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def check_width(width: float) -> None:
-    """A width in inches that holds a legible panel."""
-    if not (isinstance(width, int | float) and 2 <= width <= 100):
-        raise ValueError(f"width: expected inches between 2 and 100, got {width!r}")
-
-
-def check_fopt(fopt: float | None) -> None:
-    """The value of a minimum, or None."""
-    value = None if fopt is None else checks.real("fopt", fopt)
-    if value is not None and not math.isfinite(value):
-        raise ValueError(f"fopt: expected a finite number, got {fopt!r}")
-
-
 def line_style(index: int) -> dict[str, Any]:
-    """Colour and dashes of the index-th line: no two alike among the first 28."""
+    """Return colour and dashes of the index-th line; the first 28 lines all differ."""
     dashes = DASHES[(index // len(COLOURS) + index) % len(DASHES)]
     return {"color": COLOURS[index % len(COLOURS)], "linestyle": dashes, "linewidth": 1.2}
 
 
 def dress(axes: Any, ylabel: str, *, log: bool = False, legend: int = 1) -> None:
-    """Scale, label, grid and legend (in so many columns), in sizes for a paper's column."""
+    """Set scale, label, grid and legend (with so many columns), in sizes for a paper's column."""
     if log:
         axes.set_yscale("log")
     axes.set_ylabel(ylabel, fontsize=8)
@@ -63,13 +59,13 @@ def dress(axes: Any, ylabel: str, *, log: bool = False, legend: int = 1) -> None
 
 
 def label_evaluations(axes: Any, text: str = "evaluations") -> None:
-    """The x axis of every picture here, with numbers that do not run into each other."""
+    """Label the x axis, with tick labels short enough not to overlap."""
     axes.set_xlabel(text, fontsize=8)
     if axes.get_xscale() == "linear":
         axes.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4), useMathText=True)
 
 
 def on_log_scale(values: NDArray[Any]) -> NDArray[np.float64]:
-    """What a log scale can show; NaN, which leaves a gap, for all else."""
+    """Return the values that a log scale can show, and NaN, which leaves a gap, for the others."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(values) & (values > 0), values, np.nan)
