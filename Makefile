@@ -8,8 +8,6 @@ NATIVE := CMakeLists.txt $(wildcard native/*)
 # worksteal: a process that has finished its tests takes over some of the other's.
 OPTIONS := -n 2 --dist worksteal -q
 PYTEST := $(BIN)/python -m pytest $(OPTIONS)
-SELECT := not slow and not arrays and not build and not engines and not examples and not browser
-QUICK := -m "$(SELECT)"
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -29,14 +27,14 @@ paper: $(VENV)/.paper  ## run the paper's experiments at d = 80 with two trials 
 	$(BIN)/fmnes paper report
 
 test: $(VENV)/.dev  ## run the tests (4 minutes on 2 cores)
-	$(PYTEST) $(QUICK)
+	$(PYTEST)
 
 # Only these tests can depend on which kernels compute the numbers. The others are about processes,
 # files, the command line, pictures and pages; they call the same functions, and run in `make test`.
 NUMERIC := $(addprefix tests/,backends checkpoints cluster contract draws equations golden invariance \
 	published shell test_imports.py test_problems.py) src README.md
 test-agnostic: $(VENV)/.dev  ## run the numerical tests without the compiled kernels (2 minutes)
-	FMNES_KERNELS=agnostic $(PYTEST) $(QUICK) $(NUMERIC)
+	FMNES_KERNELS=agnostic $(PYTEST) $(NUMERIC)
 
 test-arrays: $(VENV)/.arrays  ## run the tests that need PyTorch and JAX
 	$(PYTEST) -m "arrays and not slow" tests
@@ -55,7 +53,7 @@ test-build: $(VENV)/.dev  ## build the package with a C++ compiler and without
 	$(PYTEST) -m build --dist loadgroup tests/native/test_build.py
 
 test-explore: $(VENV)/.dev  ## run the property tests on 20 times as many examples, new ones each time (10 minutes)
-	$(PYTEST) -m "hypothesis and $(SELECT)" --hypothesis-profile=explore tests
+	$(PYTEST) -m hypothesis --hypothesis-profile=explore tests
 
 # Python itself is not compiled for the sanitizers, so their library has to be loaded before it, and
 # the C++ library too, whose exceptions they watch. Python leaks on purpose when it ends. Random
@@ -63,7 +61,7 @@ test-explore: $(VENV)/.dev  ## run the property tests on 20 times as many exampl
 test-sanitize: $(SANITIZE)/.dev  ## run the compiled kernels under AddressSanitizer and UBSan
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 FMNES_KERNELS=native \
-	$(SANITIZE)/bin/python -m pytest $(OPTIONS) $(QUICK) --hypothesis-profile=few tests/native
+	$(SANITIZE)/bin/python -m pytest $(OPTIONS) --hypothesis-profile=few tests/native
 
 # Debian: apt-get install g++-aarch64-linux-gnu qemu-user
 CHECK_BITS := -std=c++20 -O2 -ffp-contract=off -Inative tests/native/check_bits.cpp \
@@ -78,7 +76,7 @@ dist: $(VENV)/.dist  ## build the source archive and the wheel, in dist/
 
 # What can differ here: which files the wheel holds, and functions that NumPy 2.0 does not have yet.
 test-lowest: $(LOWEST)/.dev  ## test the built wheel with the lowest supported NumPy (2 minutes)
-	$(LOWEST)/bin/python -m pytest $(OPTIONS) $(QUICK) $(addprefix tests/,checkpoints cli contract draws \
+	$(LOWEST)/bin/python -m pytest $(OPTIONS) $(addprefix tests/,checkpoints cli contract draws \
 		golden pictures shell test_imports.py test_problems.py)
 
 test-slow: $(VENV)/.dev  ## run the published budgets at d = 200 and more (an hour)

@@ -1,5 +1,6 @@
 """What all tests share: the names of the methods, and the profiles of hypothesis."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,27 @@ settings.register_profile(
     database=DirectoryBasedExampleDatabase(Path(__file__).parents[1] / ".hypothesis/explore"),
 )
 settings.load_profile("same")
+
+
+# Windows has no POSIX signals, process groups, forks, record locks or limits of memory, and no fake
+# programs that are shell scripts. Tests of these are left out there.
+POSIX = [
+    "checkpoints/test_crashes.py",
+    "checkpoints/test_damage.py",
+    "checkpoints/test_kills.py",
+    "checkpoints/test_lock.py",
+    "checkpoints/test_signals.py",
+    "cli",
+    "cluster",
+    "experiments/test_runner.py",
+    "faults",
+    "integrations/test_coco.py",
+]
+collect_ignore = POSIX if sys.platform == "win32" else []
+
+
+def pytest_report_header():
+    return f"left out, because they need POSIX: {', '.join(POSIX)}" if collect_ignore else []
 
 
 # For the whole session, because hypothesis runs many examples within one test function.
