@@ -101,7 +101,7 @@ try:
 except ValueError as error:
     print(error)
 """
-    assert python(code, "-O").startswith("sigma0: expected finite numbers > 0")
+    assert python(code, "-O").startswith("sigma0: ")
 
 
 # --- The public names -----------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def test_plot_says_what_to_install(monkeypatch):
 def test_progress_works_without_tqdm(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     fmnes.minimize(lambda x: (x**2).sum(), [3.0], 2.0, maxiter=2, rng=1, progress=True)
-    assert "evaluations, best" in capsys.readouterr().err
+    assert "evaluations" in capsys.readouterr().err
 
 
 def test_a_file_says_which_library_it_needs(tmp_path):
@@ -186,4 +186,4 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert "install array_api_strict to load it" in python(code)
+    assert "array_api_strict" in python(code)
