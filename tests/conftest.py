@@ -57,7 +57,7 @@ def method(request):
 
 @pytest.fixture(autouse=True)
 def _engines_end(request):
-    """Tests with real engines wait for processes in many places."""
+    """A time limit for the tests with real engines, which wait for processes in many places."""
     if request.node.get_closest_marker("engines") is None:
         yield
     else:

@@ -1,4 +1,4 @@
-"""A hang must fail, not block."""
+"""A time limit that turns a hang into a failure."""
 
 import contextlib
 import signal
@@ -6,7 +6,7 @@ import signal
 
 @contextlib.contextmanager
 def hard_limit(seconds):
-    """Raise in the main thread when the time is over."""
+    """Context: RuntimeError in the main thread after so many seconds. Needs POSIX."""
 
     def give_up(*_):
         raise RuntimeError(f"the test hangs: not done after {seconds} seconds")

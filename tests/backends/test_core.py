@@ -1,10 +1,10 @@
-"""The same text on every array library: single generations, and a hundred, against NumPy.
+"""Each method gives the same results on every array library: one generation, and a hundred.
 
-array-api-strict computes with NumPy: equal to the bit. Elsewhere the order of sums and fused
-operations make a step differ by some units in the last place of the largest entry of a field: 64
-eps is twenty times what was seen. Over a hundred generations that grows a little, by what the
-shape has to be inverted; 1e-11 is a hundred times what was seen. Much longer and a rank flips
-somewhere, after which two runs have nothing in common but their distribution.
+array-api-strict computes with NumPy, so its results are equal to the last bit. Other libraries add
+in another order and fuse operations. One generation then differs by some units in the last place of
+the largest entry of a field: 64 eps is twenty times what was seen. The difference grows over a
+hundred generations: 1e-11 is a hundred times what was seen. In much longer runs two candidates
+change their ranks at some point, and the runs have only their distribution in common.
 """
 
 import numpy as np
@@ -26,8 +26,8 @@ dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
 @pytest.fixture(autouse=True)
-def the_same_text(monkeypatch):
-    """On NumPy too; tests/native compares it with the compiled one."""
+def agnostic_kernels(monkeypatch):
+    """NumPy uses them too; tests/native compares them with the compiled ones."""
     monkeypatch.setattr(kernels, "select", lambda xp, dtype: agnostic)
 
 
