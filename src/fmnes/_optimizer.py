@@ -89,17 +89,7 @@ class Optimizer:
         stopping: Stopping | None = None,
     ) -> None:
         start = read_start(
-            x0,
-            sigma0,
-            method=method,
-            popsize=popsize,
-            bounds=bounds,
-            rng=rng,
-            ftarget=ftarget,
-            maxfevals=maxfevals,
-            maxiter=maxiter,
-            timeout=timeout,
-            stopping=stopping,
+            x0, sigma0, method, popsize, bounds, rng, ftarget, maxfevals, maxiter, timeout, stopping
         )
         self._begin(start, run=0, sigma_factor=1.0)
 
@@ -157,15 +147,9 @@ class Optimizer:
     def ask(self, *, out: NDArray[Any] | None = None, rows: slice | None = None) -> Array:
         """Return the candidates of this generation as a new array of shape (popsize, d).
 
-        Until `tell` is called, every call returns the same candidates.
-
-        Parameters
-        ----------
-        out : ndarray, optional
-            An array to fill instead of a new one (NumPy only).
-        rows : slice, optional
-            Build only these candidates, so that a population that does not fit in memory can be
-            evaluated in parts.
+        Until `tell` is called, every call returns the same candidates. ``out`` is an array to fill
+        instead of a new one (NumPy only). ``rows`` is a slice: only these candidates are built, so
+        that a population that does not fit in memory can be evaluated in parts.
         """
         begun = time.monotonic()
         first, last = (0, self._popsize) if rows is None else self._read_rows(rows)

@@ -89,19 +89,6 @@ class Status(StrEnum):
 class Run:
     """Summary of one run of a restart schedule.
 
-    Attributes
-    ----------
-    popsize : int
-        Candidates per generation.
-    sigma0 : float
-        The initial step size.
-    nfev, nit : int
-        Evaluations and generations.
-    fun : float
-        The best value of the run.
-    status : Status
-        How the run ended.
-
     Examples
     --------
     >>> import fmnes
@@ -112,10 +99,10 @@ class Run:
     """
 
     popsize: int
-    sigma0: float
-    nfev: int
+    sigma0: float  # the initial step size
+    nfev: int  # evaluations and generations
     nit: int
-    fun: float
+    fun: float  # the best value
     status: Status
 
 

@@ -83,7 +83,6 @@ class Start(NamedTuple):
 def read_start(
     x0: Any,
     sigma0: Any = None,
-    *,
     method: Any = "cr-fm-nes",
     popsize: Any = None,
     bounds: Any = None,

@@ -48,14 +48,8 @@ def _try_lock(file: int) -> bool:
 class Lock:
     """A lock in the form of a file, which is removed when the lock is released.
 
-    On Windows, and on file systems without locks, nothing is locked.
-
-    Parameters
-    ----------
-    path : path
-        The path of what is locked, with ``.lock`` appended.
-    name : str
-        The argument by which the user gave the path, for error messages.
+    ``path`` is the path of what is locked, with ``.lock`` appended; ``name`` is the argument by
+    which the user gave it. On Windows, and on file systems without locks, nothing is locked.
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str = "checkpoint") -> None:

@@ -130,7 +130,6 @@ _DAMAGE = (
     AttributeError,
     EOFError,
     LookupError,
-    NotImplementedError,
     OSError,
     OverflowError,
     RuntimeError,
@@ -155,7 +154,7 @@ def read(
             arrays = _arrays(file)
             header = json.loads(arrays[_HEADER].tobytes())
             format_, content = header["format"], header["content"]
-            whole = format_ != FORMAT or _is_whole(arrays)
+            whole = format_ != FORMAT or np.array_equal(arrays.pop(_CHECKSUM), _checksum(arrays))
         except _DAMAGE as error:
             raise DamagedError(f"{expected} ({error})") from error
     if format_ != FORMAT:
@@ -215,10 +214,6 @@ def _checksum(arrays: dict[str, NDArray[Any]]) -> NDArray[np.uint8]:
         digest.update(f"{name} {array.dtype.descr} {arrays[name].shape}".encode())
         digest.update(array.reshape(-1).view(np.uint8).data)
     return np.frombuffer(digest.digest(), np.uint8)
-
-
-def _is_whole(arrays: dict[str, NDArray[Any]]) -> bool:
-    return np.array_equal(arrays.pop(_CHECKSUM), _checksum(arrays))
 
 
 # === The content ===
