@@ -6,6 +6,7 @@ import numpy as np
 from array_api_compat import (
     device,  # unlike x.device it works under JAX's jit too
     is_array_api_obj,
+    is_torch_array,
 )
 
 Array = Any  # an array of whichever library x0 belongs to; the standard has no common base class
@@ -21,6 +22,6 @@ def to_host(x: Any) -> Any:
     """Return an array of any library as a NumPy array, and anything else unchanged."""
     if isinstance(x, np.ndarray) or not is_array_api_obj(x):
         return x
-    if hasattr(x, "detach"):  # PyTorch: NumPy reads neither its devices nor its gradients
+    if is_torch_array(x):  # NumPy reads neither its devices nor its gradients
         return x.detach().cpu().numpy()
     return np.asarray(x)

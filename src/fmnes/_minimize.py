@@ -141,8 +141,7 @@ def minimize(
     ):
         try:
             with evaluation:
-                evaluate = runs.journaled(evaluation.evaluate)
-                status = _loop(runs, evaluation.ask, evaluate, callback, bar, interrupts)
+                status = _loop(runs, evaluation, callback, bar, interrupts)
         except KeyboardInterrupt:  # a second one propagates
             status = Status.INTERRUPTED
         runs.save()
@@ -151,8 +150,7 @@ def minimize(
 
 def _loop(
     runs: Runs,
-    ask: Callable[[Optimizer], Any],
-    evaluate: Callable[[Any], Outcome],
+    evaluation: "_Evaluation",
     callback: Callable[[Result], Any] | None,
     bar: Progress,
     interrupts: Interrupts,
@@ -161,9 +159,9 @@ def _loop(
     while True:
         opt = runs.current
         while not (reasons := opt.reasons()):
-            x = ask(opt)
+            x = evaluation.ask(opt)
             interrupts.allow()
-            outcome = evaluate(x)
+            outcome = runs.evaluate(evaluation.evaluate, x)
             interrupts.defer()
             opt.tell(outcome.values)
             runs.after_generation(outcome.first_error)

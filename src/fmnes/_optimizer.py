@@ -103,7 +103,7 @@ class Optimizer:
     def _begin(self, start: Start, *, run: int, sigma_factor: float) -> None:
         """Start run number ``run`` of a restart schedule."""
         self.setup, self._popsize, self.budget = start
-        self._run, self._asked = run, False
+        self.run, self._asked = run, False  # run 0 is the first of a restart schedule
         mean, xp = self.setup.mean, array_namespace(self.setup.mean)
         sigma, shape = initial_sigma_and_shape(self.setup, sigma_factor)
         sigma0 = constant(xp, sigma, mean)
@@ -133,7 +133,7 @@ class Optimizer:
     ) -> None:
         """Create the engine for a state after ``generation`` generations."""
         setup = self.setup
-        address = Address(setup.seed, draws.population_stream(self._run), generation)
+        address = Address(setup.seed, draws.population_stream(self.run), generation)
         spec = EngineSpec(
             self._algorithm, params, state, address, setup.stopping.tolx, initial, best
         )
@@ -167,7 +167,7 @@ class Optimizer:
         """
         if not self._algorithm.LINEAR or not isinstance(self.setup.mean, np.ndarray):
             return None
-        setup, stream = self.setup, draws.population_stream(self._run)
+        setup, stream = self.setup, draws.population_stream(self.run)
         address = Address(setup.seed, stream, self.nit)
         self._asked, self._handed_out = True, time.monotonic()
         recipe = Recipe(
@@ -301,7 +301,7 @@ class Optimizer:
             "setup": self.setup,
             "budget": self.budget,
             "popsize": self._popsize,
-            "run": self._run,
+            "run": self.run,
             "state": self._state,
             "initial": self._engine.initial,
             "best": self._engine.best,
@@ -330,7 +330,7 @@ class Optimizer:
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.setup, self.budget = saved["setup"], saved["budget"]
-        self._popsize, self._run = saved["popsize"], saved["run"]
+        self._popsize, self.run = saved["popsize"], saved["run"]
         self.record, self._asked = saved["tally"], saved["asked"]
         params = self._algorithm.params(self.dim, self._popsize, self.setup.settings)
         self._set_engine(params, saved["state"], self.nit, saved["initial"], saved["best"])
@@ -356,11 +356,6 @@ class Optimizer:
     def nit(self) -> int:
         """The number of generations so far."""
         return self.record.generation
-
-    @property
-    def run(self) -> int:
-        """The number of this run in its restart schedule; 0 is the first."""
-        return self._run
 
     @property
     def _params(self) -> Any:

@@ -5,7 +5,6 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -118,22 +117,16 @@ class Runs:
 
     # === Each generation ===
 
-    def journaled(self, evaluate: Callable[..., Outcome]) -> Callable[[Any], Outcome]:
-        """Return ``evaluate``, made to write every value to the journal if there is one."""
-        return evaluate if self._files is None else partial(self._evaluate, self._files, evaluate)
-
-    def _evaluate(
-        self, files: CheckpointFiles, evaluate: Callable[..., Outcome], x: Any
-    ) -> Outcome:
+    def evaluate(self, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
+        """Return the values of the candidates; with a checkpoint, all values go to its journal."""
+        files = self._files
+        if files is None:
+            return evaluate(x)
         opt = self.current
         opening = Opening(*self._position, opt.popsize, *opt.record.signature)
         if files.discard_foreign(opening):
             self.save()  # a checkpoint begins a new journal
-        entry = files.begin(opening)
-        if not entry.complete:
-            outcome = evaluate(x, entry.known.copy(), partial(files.report, entry))
-            files.complete(entry, outcome.values)
-        return entry.outcome()
+        return files.evaluate(opening, evaluate, x)
 
     def after_generation(self, first_error: str | None) -> None:
         """Keep the first error, and save a checkpoint if it is time."""

@@ -8,7 +8,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
@@ -225,7 +225,7 @@ def _mean(x0: Any) -> tuple[Namespace, Array]:
     """
     if not is_array_api_obj(x0):
         x0 = checks.numbers("x0", x0, "a vector of real numbers")
-    if hasattr(x0, "detach"):  # PyTorch: the search must not become part of a gradient
+    if is_torch_array(x0):  # the search must not become part of a gradient
         x0 = x0.detach()
     xp = array_namespace(x0)
     if x0.ndim != 1 or x0.shape[0] == 0:

@@ -209,9 +209,9 @@ def test_other_files_are_refused(tmp_path):
 def test_a_header_of_another_kind_is_refused(header, tmp_path):
     path = tmp_path / "other.npz"
     arrays = {"header": np.frombuffer(header, np.uint8), "x": np.ones(3)}
-    np.savez(path, **arrays, checksum=npz._checksum(arrays))
+    np.savez(path, **arrays, checksum=npz.checksum(arrays))
     assert "checksum" not in refused(path)
-    np.savez(path, **arrays, checksum=npz._checksum({}))
+    np.savez(path, **arrays, checksum=npz.checksum({}))
     refused(path)
 
 
@@ -241,7 +241,7 @@ def with_header(path, saved, **changes):
         arrays = {name: file[name] for name in file.files if name != "checksum"}
     header = {**json.loads(arrays["header"].tobytes()), **changes}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    np.savez(path, **arrays, checksum=npz._checksum(arrays))
+    np.savez(path, **arrays, checksum=npz.checksum(arrays))
 
 
 @pytest.mark.parametrize("popsize", [10**12, -4, 0, "x", None, 8.0])

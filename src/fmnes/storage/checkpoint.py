@@ -7,22 +7,19 @@ import os
 import re
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import partial
+from typing import Any, Literal
 
 from fmnes import _checks as checks
+from fmnes.evaluate import Outcome
 from fmnes.storage import journal as journals
 from fmnes.storage import npz
 from fmnes.storage.journal import Entry, Journal, Opening, Position
 from fmnes.storage.lock import Lock
 
 logger = logging.getLogger("fmnes")
-
-Fsync = Literal["auto", "generation", "evaluation", "never"]
-OnError = Literal["warn", "raise"]
 
 _SHARE_OF_SAVING = 20  # writing checkpoints takes at most 1/20 of the time,
 _SHARE_OF_SYNCING = 50  # and syncing the journal at most 1/50
@@ -66,14 +63,14 @@ class Checkpoint:
 
     path: str | os.PathLike[str]
     every: float = 10.0
-    fsync: Fsync = "auto"
-    on_error: OnError = "warn"
+    fsync: Literal["auto", "evaluation", "generation", "never"] = "auto"
+    on_error: Literal["warn", "raise"] = "warn"
 
     def __post_init__(self) -> None:
         checks.path("checkpoint", self.path)
         checks.finite("every", self.every, least=0)
-        checks.choice("fsync", self.fsync, get_args(Fsync))
-        checks.choice("on_error", self.on_error, get_args(OnError))
+        checks.choice("fsync", self.fsync, ("auto", "evaluation", "generation", "never"))
+        checks.choice("on_error", self.on_error, ("warn", "raise"))
 
 
 class CheckpointFiles:
@@ -232,16 +229,24 @@ class CheckpointFiles:
         self._drop_journal()
         return True
 
-    def begin(self, opening: Opening) -> Entry:
-        """Return the entry of the next generation, with the values that the journal holds."""
+    def evaluate(self, opening: Opening, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
+        """Return the values of the next generation; those that the journal lacks are evaluated."""
         if self._ahead:
-            self._entry = self._ahead.popleft()
+            self._entry = entry = self._ahead[0]
+            self._ahead.popleft()  # second: a signal in between must not lose the entry
         else:
-            self._entry = Entry(opening.to_bytes())
-            self._unwritten = (self._entry.opening,)
-        return self._entry
+            self._entry = entry = Entry(opening.to_bytes())
+            self._unwritten = (entry.opening,)
+        if not entry.complete:
+            outcome = evaluate(x, entry.known.copy(), partial(self._report, entry))
+            records = []
+            if not entry.complete:  # some values were not reported one by one
+                entry.note_rest(outcome.values)
+                records.append(journals.values_record(entry.values))
+            self._append(*records, sync=self._settings.fsync == "generation")
+        return entry.outcome()
 
-    def report(self, entry: Entry, candidate: int, value: float, error: str | None) -> None:
+    def _report(self, entry: Entry, candidate: int, value: float, error: str | None) -> None:
         """Enter a value that has just arrived."""
         # First in memory: if a signal interrupts us here, the checkpoint will have the value.
         entry.note(candidate, value, error)
@@ -250,14 +255,6 @@ class CheckpointFiles:
             self._append(record)
         else:
             self._append(journals.error_record(candidate, error), record)
-
-    def complete(self, entry: Entry, values: NDArray[np.float64]) -> None:
-        """Enter the values of a generation that were not reported one by one."""
-        records = []
-        if not entry.complete:
-            entry.note_rest(values)
-            records.append(journals.values_record(entry.values))
-        self._append(*records, sync=self._settings.fsync == "generation")
 
     def told(self) -> None:
         """Note that the optimizer has been told the values of the current generation."""

@@ -81,7 +81,7 @@ def write(
     arrays: dict[str, Any] = {}
     header = {"format": FORMAT, **_VERSIONS, "content": _encode(content, arrays)}
     arrays[_HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    arrays[_CHECKSUM] = _checksum(arrays)
+    arrays[_CHECKSUM] = checksum(arrays)
     temporary = f"{os.fspath(path)}.{os.getpid()}-{threading.get_ident()}.tmp"
     try:
         with open(temporary, "wb") as file:
@@ -154,7 +154,7 @@ def read(
             arrays = _arrays(file)
             header = json.loads(arrays[_HEADER].tobytes())
             format_, content = header["format"], header["content"]
-            whole = format_ != FORMAT or np.array_equal(arrays.pop(_CHECKSUM), _checksum(arrays))
+            whole = format_ != FORMAT or np.array_equal(arrays.pop(_CHECKSUM), checksum(arrays))
         except _DAMAGE as error:
             raise DamagedError(f"{expected} ({error})") from error
     if format_ != FORMAT:
@@ -206,7 +206,7 @@ def _check_size(stream: IO[bytes], size: int) -> None:
         raise ValueError(f"an array claims {claimed} bytes, and has {size - stream.tell()}")
 
 
-def _checksum(arrays: dict[str, NDArray[Any]]) -> NDArray[np.uint8]:
+def checksum(arrays: dict[str, NDArray[Any]]) -> NDArray[np.uint8]:
     """Return the SHA-256 of names, types, shapes and bytes of arrays."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
