@@ -32,9 +32,13 @@ def real(name: str, value: Any, *, least: float = -math.inf, above: float = -mat
         expected = f"a number > {above:g}"
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name}: expected {expected}, got {value!r}")
-    if not (value >= least and (value > above or above == -math.inf)):  # NaN fails both
-        raise ValueError(f"{name}: expected {expected}, got {value!r}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of more than 308 digits
+        number = math.nan
+    if not (number >= least and (number > above or above == -math.inf)):  # NaN fails both
+        raise ValueError(f"{name}: expected {expected}, got {_short(value)}")
+    return number
 
 
 def finite(name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> float:
@@ -81,7 +85,7 @@ def numbers(name: str, value: Any, expected: str) -> NDArray[np.float64]:
         if array.dtype.kind in "biufO":  # neither complex numbers nor text that looks like numbers
             return np.array(array, dtype=np.float64)
         came = f"dtype {array.dtype}"
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         came = str(error)
     raise TypeError(f"{name}: expected {expected}, got {_short(value)} ({came})")
 

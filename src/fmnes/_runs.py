@@ -232,7 +232,7 @@ _ARGUMENTS = {"mean": "x0", "deviations": "sigma0", "box": "bounds", "seed": "rn
 def _check_same(
     asked: Optimizer, saved: dict[str, Any], schedule: IPOP | BIPOP, seeded: bool
 ) -> None:
-    """Raise an error if the saved search has other arguments than this one."""
+    """Raise an error if the saved search was started with other arguments."""
     mine, theirs = asked.setup, saved["current"]["setup"]
     differing = [
         _ARGUMENTS.get(name, name)
@@ -251,7 +251,7 @@ def _check_same(
         differing.append(f"restarts ({saved['schedule']} there)")
     if differing:
         raise ValueError(
-            "checkpoint: expected a saved search with the same arguments, got one that differs in "
+            "checkpoint: expected a saved search of this problem, got one that differs in "
             f"{', '.join(differing)}; give another path, or resume='never' to start again"
         )
 

@@ -64,7 +64,8 @@ class Stopping:
             checks.real(name, getattr(self, name), least=0)
         for name in ("flat", "stagnation", "infeasible"):
             value = getattr(self, name)
-            if value != math.inf and not (name == "stagnation" and value is None):
+            is_off = isinstance(value, float) and value == math.inf
+            if not is_off and not (name == "stagnation" and value is None):
                 object.__setattr__(self, name, checks.integer(name, value, least=0))
 
 

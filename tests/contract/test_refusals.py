@@ -46,6 +46,7 @@ MINIMIZE = [
     ("x0", {"x0": ["1", "2"]}, TypeError, "['1', '2']"),  # text that NumPy would convert
     ("x0", {"x0": [[1.0], [1.0, 2.0]]}, TypeError, "[[1.0], [1.0, 2.0]]"),
     ("x0", {"x0": {}}, TypeError, "{}"),
+    ("x0", {"x0": [10**400]}, TypeError, "list"),
     ("x0", {"x0": None}, BAD, ""),
     ("x0", {"x0": X0.astype(np.float16)}, TypeError, "float16"),
     ("sigma0", {"sigma0": 0}, ValueError, "sigma0 = 0.0"),
@@ -82,6 +83,7 @@ MINIMIZE = [
     ("ftarget", {"ftarget": np.nan}, ValueError, "nan"),
     ("ftarget", {"ftarget": "0"}, TypeError, "'0'"),
     ("ftarget", {"ftarget": False}, TypeError, "False"),
+    ("ftarget", {"ftarget": -(10**400)}, ValueError, "int"),
     ("ftarget", {"ftarget": np.complex128(1)}, TypeError, "1+0j"),
     ("maxfevals", {"maxfevals": 1}, ValueError, "1"),
     ("maxfevals", {"maxfevals": "9"}, TypeError, "'9'"),
@@ -185,6 +187,7 @@ SETTINGS = [
     (fmnes.Stopping, {"flat": True}, "True"),
     (fmnes.Stopping, {"flat": 2.5}, "2.5"),
     (fmnes.Stopping, {"flat": None}, "None"),
+    (fmnes.Stopping, {"flat": np.ones(2)}, "array"),
     (fmnes.Stopping, {"stagnation": -1}, "-1"),
     (fmnes.Stopping, {"stagnation": np.nan}, "nan"),
     (fmnes.Stopping, {"infeasible": np.nan}, "nan"),

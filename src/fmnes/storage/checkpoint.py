@@ -82,7 +82,7 @@ class CheckpointFiles:
 
     def __init__(self, settings: Checkpoint) -> None:
         self._settings = settings
-        self._path = os.fspath(settings.path)
+        self._path = checks.path("checkpoint", settings.path)
         self._previous, self._journal_path = f"{self._path}.previous", f"{self._path}.journal"
         self._lock = Lock(f"{self._path}.lock")
         self._search = os.urandom(16)  # identifies the search that a journal belongs to
