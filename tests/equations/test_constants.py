@@ -25,7 +25,7 @@ def test_constants_of_cr_fm_nes(row):
         _phases.eta_sigma(np, params.phase, np.asarray(phase), lam_F)
         for phase in (_phases.STAGNATION, _phases.CONVERGENCE)
     )
-    ours = [params.mu_eff, params.c_sigma, params.c_c, params.c_1]
+    ours = [params.phase.mu_eff, params.phase.c_sigma, params.c_c, params.c_1]
     long = np.asarray(1e3)  # the published rate does not depend on |v|, nor on the phase
     eta_B = cr_fm_nes._eta_B(np, params, lam_F, np.asarray(_phases.STAGNATION), long)
     ours += [eta_B, stagnation, convergence]

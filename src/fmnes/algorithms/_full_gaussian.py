@@ -23,7 +23,7 @@ from array_api_compat import array_namespace, device
 
 from fmnes._arrays import Array, Namespace
 from fmnes.algorithms._records import Shape, Summary, summary_without_v
-from fmnes.algorithms._vectors import mirrored, norm2
+from fmnes.algorithms._vectors import norm2
 
 
 class Stretch(NamedTuple):
@@ -31,13 +31,6 @@ class Stretch(NamedTuple):
 
     axes: Array  # (d, k): orthonormal columns
     log: Array  # (k,): logarithm of the factor along each axis, before the volume is restored
-
-
-class Spectrum(NamedTuple):
-    """Eigenvectors (columns) and eigenvalues of a symmetric matrix; all others are 0."""
-
-    axes: Array
-    values: Array
 
 
 # === What a method with this model offers; its state has mean, sigma, B and axis_ratio ===
@@ -51,7 +44,8 @@ def transform(params: Any, state: Any, z: Array) -> Array:
 
 def mirrored_ask(params: Any, state: Any, z: Array) -> Array:
     """Candidates from draws z of shape (lambda/2, d): rows m + sigma B z, then m - sigma B z."""
-    return mirrored(array_namespace(z), state.mean, transform(params, state, z))
+    mean, step = state.mean, transform(params, state, z)
+    return array_namespace(z).concat([mean + step, mean - step], axis=0)
 
 
 def shape(params: Any, state: Any) -> Shape:
@@ -93,16 +87,16 @@ def along(xp: Namespace, vector: Array, log: Array) -> Stretch:
     return Stretch((vector / length)[:, None], log[None])
 
 
-def second_moment(xp: Namespace, w: Array, z: Array) -> Spectrum:
-    """G_M = sum w_i (z_i z_i^T - I), eq. (8), as its eigenvectors and eigenvalues.
+def natural_step(xp: Namespace, eta: Array | float, w: Array, z: Array) -> Stretch:
+    """exp(eta G_B / 2) with G_B = G_M - tr(G_M) I / d and G_M = sum w_i (z_i z_i^T - I): eq. (8).
 
-    The weights sum to 0, so the -I drops out. From z^T = Q R the sum is Q (R W R^T) Q^T: the
-    symmetric matrix to decompose has the smaller of the two sizes of z, which with the default
-    lambda is far smaller than d.
+    A Stretch has determinant 1, so all multiples of I drop out, and the axes are those of
+    sum w_i z_i z_i^T. From z^T = Q R that sum is Q (R W R^T) Q^T: the symmetric matrix to decompose
+    has the smaller of the two sizes of z, which with the default lambda is far smaller than d.
     """
     Q, R = xp.linalg.qr(z.T)
     values, vectors = xp.linalg.eigh((R * w) @ R.T)
-    return Spectrum(Q @ vectors, values)
+    return Stretch(Q @ vectors, eta / 2 * values)
 
 
 def right_axes(xp: Namespace, B: Array) -> tuple[Array, Array]:

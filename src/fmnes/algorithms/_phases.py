@@ -11,15 +11,21 @@ public implementations of the authors (see docs/methods/dx-nes-ic.md).
 """
 
 import math
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmnes._arrays import Array, Namespace, constant
-from fmnes.algorithms._paths import next_path, norm_of_normal
+from fmnes.algorithms._paths import next_path, norm_of_normal, p_sigma_rate
 from fmnes.algorithms._vectors import at_least, norm2
-from fmnes.algorithms._weights import feasible_count, pair_sums, weights_by_candidate
+from fmnes.algorithms._weights import (
+    effective_size,
+    feasible_count,
+    nes_weights,
+    pair_sums,
+    weights_by_candidate,
+)
 
 MOVEMENT, STAGNATION, CONVERGENCE = 1, 2, 3
 
@@ -29,28 +35,11 @@ class PhaseParams(NamedTuple):
 
     dim: int
     popsize: int
+    w_hat: NDArray[np.float64]  # positive rank weights, best first, sum 1
+    mu_eff: float
+    c_sigma: float
     chi_n: float  # E|N(0, I)|
     alpha: float  # strength of the distance weights when every candidate is feasible
-
-
-class ParamsWithPhases(Protocol):
-    """The constants that `select` reads from the Params of a method."""
-
-    @property
-    def w_hat(self) -> NDArray[np.float64]:
-        """Positive rank weights, best first, sum 1."""
-
-    @property
-    def mu_eff(self) -> float:
-        """The effective size of these weights."""
-
-    @property
-    def c_sigma(self) -> float:
-        """The learning rate of the path p_sigma."""
-
-    @property
-    def phase(self) -> PhaseParams:
-        """The constants of the phases."""
 
 
 class Selection(NamedTuple):
@@ -66,13 +55,16 @@ class Selection(NamedTuple):
 
 def phase_params(dim: int, popsize: int) -> PhaseParams:
     """Constants of the phases for a dimension and a population size."""
+    w_hat = nes_weights(popsize)  # eq. (4)
+    mu_eff = effective_size(w_hat)  # eq. (5)
     alpha = _h_inv(dim) * min(1.0, math.sqrt(popsize / dim))
-    return PhaseParams(dim, popsize, norm_of_normal(dim), alpha)
+    c_sigma = p_sigma_rate(dim, mu_eff)  # eq. (2)
+    return PhaseParams(dim, popsize, w_hat, mu_eff, c_sigma, norm_of_normal(dim), alpha)
 
 
 def select(
     xp: Namespace,
-    params: ParamsWithPhases,
+    params: PhaseParams,
     p_sigma: Array,
     z: Array,
     norm_z2: Array,
@@ -85,18 +77,17 @@ def select(
     The -1/lambda of the weights, eqs. (3) and (6), cancels in sums of odd functions of z, so the
     path needs w_hat alone. In G_sigma the -I of eq. (8) drops out, as the weights sum to 0.
     """
-    phase_params = params.phase
     both_norms2 = xp.concat([norm_z2, norm_z2])  # |z| = |-z|
     by_rank = constant(xp, params.w_hat, z)  # eq. (4)
     w_hat = weights_by_candidate(xp, by_rank, f, both_norms2, share_ties=share_ties)  # step 3
     lam_F = feasible_count(xp, f, z)
     odd, _ = pair_sums(w_hat)
     p_sigma = next_path(p_sigma, params.c_sigma, params.mu_eff, odd @ z)  # eq. (1)
-    phase = phase_of(xp, phase_params, p_sigma)  # step 5
-    w_dist = distance_weights(xp, phase_params, w_hat, xp.sqrt(both_norms2), lam_F)  # eq. (6)
-    w = xp.where(phase == MOVEMENT, w_dist, w_hat) - 1 / phase_params.popsize  # step 6
+    phase = phase_of(xp, params, p_sigma)  # step 5
+    w_dist = distance_weights(xp, params, w_hat, xp.sqrt(both_norms2), lam_F)  # eq. (6)
+    w = xp.where(phase == MOVEMENT, w_dist, w_hat) - 1 / params.popsize  # step 6
     odd, even = pair_sums(w)
-    G_sigma = xp.sum(even * norm_z2) / phase_params.dim  # eq. (8): tr(G_M) / d
+    G_sigma = xp.sum(even * norm_z2) / params.dim  # eq. (8): tr(G_M) / d
     return Selection(p_sigma, phase, lam_F, odd, even, G_sigma)
 
 

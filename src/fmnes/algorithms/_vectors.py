@@ -22,8 +22,3 @@ def with_length_within(xp: Namespace, v: Array, limits: tuple[float, float]) -> 
     """The vector v, made longer or shorter if its length is outside the limits."""
     length = xp.sqrt(norm2(xp, v))
     return v * (xp.clip(length, *limits) / length)
-
-
-def mirrored(xp: Namespace, mean: Array, step: Array) -> Array:
-    """The antithetic population: rows mean + step, then rows mean - step, in the same order."""
-    return xp.concat([mean + step, mean - step], axis=0)

@@ -26,11 +26,11 @@ from fmnes import _checks as checks
 from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import _vd_gaussian as vd
-from fmnes.algorithms._paths import next_path, p_c_rate, p_sigma_rate, path_scale
+from fmnes.algorithms._paths import next_path, p_c_rate, path_scale
 from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
 from fmnes.algorithms._settings import check_fields
 from fmnes.algorithms._vectors import at_least, at_most, norm2, with_length_within
-from fmnes.algorithms._weights import effective_size, even_default_popsize, nes_weights
+from fmnes.algorithms._weights import even_default_popsize
 
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
@@ -106,9 +106,6 @@ class Params(NamedTuple):
     dim: int
     popsize: int
     safe: bool
-    w_hat: NDArray[np.float64]  # positive rank weights, best first, sum 1
-    mu_eff: float
-    c_sigma: float
     c_c: float
     eta_B: float | None  # None: fitted, by lambda_F
     c_1: float  # when every candidate is feasible
@@ -132,21 +129,17 @@ class State(NamedTuple):
 
 def params(dim: int, popsize: int, settings: CRFMNES = CRFMNES()) -> Params:
     """The constants of section III-C, and those of section II that it refers to."""
-    w_hat = nes_weights(popsize)  # eq. (4)
-    mu_eff = effective_size(w_hat)  # eq. (5)
+    phase = phases.phase_params(dim, popsize)  # eqs. (2), (4) and (5)
+    mu_eff = phase.mu_eff
     safe = settings.variant == "safe"
     # VD-CMA has the lower limit 1/2 for this factor. The paper drops it, so that for d < 5 c_1 is
     # negative and the covariance is driven away from its own path.
     factor = max((dim - 5) / 6, 0.5) if safe else (dim - 5) / 6
     c_1 = factor * 2 / ((dim + 1.3) ** 2 + mu_eff)  # eqs. (29) and (30)
-    phase = phases.phase_params(dim, popsize)
     return Params(
         dim=dim,
         popsize=popsize,
         safe=safe,
-        w_hat=w_hat,
-        mu_eff=mu_eff,
-        c_sigma=p_sigma_rate(dim, mu_eff),  # eq. (2)
         c_c=p_c_rate(dim, mu_eff),
         eta_B=settings.eta_B,
         c_1=c_1 if settings.c_1 is None else settings.c_1,
@@ -196,13 +189,13 @@ def estimated(xp: Namespace, params: Params, state: State, z: Array, f: Array) -
     direction = vd.direction_of(xp, state.v)
     a, norm_z2 = vd.row_products(xp, direction, z)
     selection = phases.select(  # lines 8 to 10
-        xp, params, state.p_sigma, z, norm_z2, f, share_ties=params.safe
+        xp, params.phase, state.p_sigma, z, norm_z2, f, share_ties=params.safe
     )
     lam_F = selection.lam_F
     eta_B = _eta_B(xp, params, lam_F, selection.phase, direction.norm_v)
     gz, moments = vd.sample_moments(xp, direction, z, a, selection.odd, eta_B * selection.even)
     gy = state.D * vd.stretch(xp, direction, gz)
-    p_c = next_path(state.p_c, params.c_c, params.mu_eff, gy)  # line 12
+    p_c = next_path(state.p_c, params.c_c, params.phase.mu_eff, gy)  # line 12
     c_1 = params.c_1 * lam_F / params.popsize
     # The weights w sum to 0, but for rounding.
     moments = moments._replace(total=xp.zeros_like(state.sigma))
@@ -255,10 +248,10 @@ def tables(params: Params) -> tuple[dict[str, float], dict[str, NDArray[np.float
     )
     constants = {
         "chi_n": phase.chi_n,
-        "c_sigma": params.c_sigma,
-        "scale_sigma": path_scale(params.c_sigma, params.mu_eff),
+        "c_sigma": phase.c_sigma,
+        "scale_sigma": path_scale(phase.c_sigma, phase.mu_eff),
         "c_c": params.c_c,
-        "scale_c": path_scale(params.c_c, params.mu_eff),
+        "scale_c": path_scale(params.c_c, phase.mu_eff),
         "long_v": _LONG_V,
         "largest_step": _LARGEST_STEP,
         "D_limit": _D_LIMIT,

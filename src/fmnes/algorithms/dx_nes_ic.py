@@ -16,19 +16,17 @@ symmetric eigendecomposition in each generation, O(d^2) memory: for up to some h
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 from array_api_compat import array_namespace
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fmnes import _checks as checks
 from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
-from fmnes.algorithms._paths import p_sigma_rate
 from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
 from fmnes.algorithms._settings import check_fields
 from fmnes.algorithms._vectors import at_least, norm2
-from fmnes.algorithms._weights import effective_size, even_default_popsize, nes_weights
+from fmnes.algorithms._weights import even_default_popsize
 
 LINEAR = False
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
@@ -71,9 +69,6 @@ class Params(NamedTuple):
 
     dim: int
     popsize: int
-    w_hat: NDArray[np.float64]  # positive rank weights, best first, sum 1
-    mu_eff: float
-    c_sigma: float
     c_gamma: float
     d_gamma: float
     eta_B: float | None  # None: by phase and lambda_F
@@ -95,18 +90,13 @@ class State(NamedTuple):
 
 def params(dim: int, popsize: int, settings: DXNESIC = DXNESIC()) -> Params:
     """The constants of the paper."""
-    w_hat = nes_weights(popsize)  # eq. (4)
-    mu_eff = effective_size(w_hat)  # eq. (5)
     return Params(
         dim=dim,
         popsize=popsize,
-        w_hat=w_hat,
-        mu_eff=mu_eff,
-        c_sigma=p_sigma_rate(dim, mu_eff),  # eq. (2)
         c_gamma=1 / (3 * max(dim - 1, 1)),  # one variable has no shape, and gamma stays 1
         d_gamma=min(1.0, dim / popsize),
         eta_B=settings.eta_B,
-        phase=phases.phase_params(dim, popsize),
+        phase=phases.phase_params(dim, popsize),  # eqs. (2), (4) and (5)
     )
 
 
@@ -176,12 +166,11 @@ def search_step(
     B v_i = |B^T e_i| e_i, we have Q B = B P for P = I + (gamma - 1) sum_i 1[tau_i > 0] v_i v_i^T.
     So Q B' = B P exp(eta_B G_B / 2), and neither B' nor any inverse has to be formed here.
     """
-    norm_z2 = norm2(xp, z)
-    selection = phases.select(xp, params, p_sigma, z, norm_z2, f)  # steps 3 to 6
-    p_sigma, phase, lam_F, odd, even, G_sigma = selection
-    G_M = full.second_moment(xp, even, z)  # eq. (8)
-    # eq. (11): a Stretch has determinant 1, so the -G_sigma I of G_B is in it.
-    gradient = full.Stretch(G_M.axes, _eta_B(xp, params, phase, lam_F) / 2 * G_M.values)
+    p_sigma, phase, lam_F, odd, even, G_sigma = phases.select(  # steps 3 to 6
+        xp, params.phase, p_sigma, z, norm2(xp, z), f
+    )
+    eta_B = _eta_B(xp, params, phase, lam_F)  # step 7
+    gradient = full.natural_step(xp, eta_B, even, z)  # eqs. (8) and (11)
     eta_sigma = phases.eta_sigma(xp, params.phase, phase, lam_F)  # step 7
     growth = xp.exp(eta_sigma / 2 * G_sigma)  # eq. (9)
 

@@ -95,7 +95,7 @@ class State(NamedTuple):
 def params(dim: int, popsize: int, settings: FMNES = FMNES()) -> Params:
     """The constants of section II; those of DX-NES-IC where it refers to that paper."""
     search = dx_nes_ic.params(dim, popsize, dx_nes_ic.DXNESIC(eta_B=settings.eta_B))
-    mu_eff = search.mu_eff
+    mu_eff = search.phase.mu_eff
     return Params(
         dim=dim,
         popsize=popsize,
@@ -108,16 +108,11 @@ def params(dim: int, popsize: int, settings: FMNES = FMNES()) -> Params:
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
     """The first state (step 1); it does not need the draw z."""
     xp = array_namespace(mean)
-    B, volume = full.normalised_root(xp, shape)
+    first = dx_nes_ic.init(params.search, mean, sigma, shape, z)
     return State(
-        mean,
-        sigma * volume,
-        B,
-        p_sigma=xp.zeros_like(mean),
+        **first._asdict(),
         B_inv_p_c=xp.zeros_like(mean),
-        gamma=xp.ones_like(sigma),
-        axis_ratio=full.axis_ratio(xp, B),
-        B_0=B,
+        B_0=first.B,
         always_feasible=xp.ones_like(sigma),
     )
 
@@ -142,7 +137,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     xp = array_namespace(z)
     mean, sigma, B = state.mean, state.sigma, state.B
     step = dx_nes_ic.search_step(xp, params.search, B, state.p_sigma, state.gamma, z, f)
-    r = next_path(state.B_inv_p_c, params.c_c, params.search.mu_eff, step.G_delta)  # eq. (12)
+    r = next_path(state.B_inv_p_c, params.c_c, params.search.phase.mu_eff, step.G_delta)  # eq. (12)
     c_1 = params.c_1 * step.lam_F / params.popsize
     c_1 = xp.where(_path_is_free(xp, params, step, r, z, f), c_1, 0.0)
     B_new, r_new = B, r

@@ -128,11 +128,8 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     w = weights.weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
 
     G_delta = w @ z  # (x2)
-    G_sigma = xp.sum(w * norm_z2) / params.dim  # (x3)
-    G_M = full.second_moment(xp, w, z)  # (x3)
-    # (x6): a Stretch has determinant 1, so the -G_sigma I of G_B is in it.
-    B_new = full.stretched(xp, B, full.Stretch(G_M.axes, params.eta_B / 2 * G_M.values))
-
+    G_sigma = xp.sum(w * norm_z2) / params.dim  # (x3): the -I drops out, as sum w = 0
+    B_new = full.stretched(xp, B, full.natural_step(xp, params.eta_B, w, z))  # (x3) and (x6)
     new = State(
         mean + sigma * (B @ G_delta),  # (x4)
         sigma * xp.exp(params.eta_sigma / 2 * G_sigma),  # (x5)

@@ -29,7 +29,7 @@ class CompiledEngine:
             safe=params.safe,
             store_draws=params.store_draws,
             constants=constants,
-            w_hat=params.w_hat,
+            w_hat=params.phase.w_hat,
             rates=rates,
             **spec.address._asdict(),
             record=Generation,
