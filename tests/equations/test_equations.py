@@ -1,4 +1,4 @@
-"""One generation of every method of THE TABLE equals its transcription, sample by sample.
+"""One generation of every method equals its transcription, sample by sample.
 
 The states are random and the cases are chosen so that every branch of the papers is taken: all
 three phases, both outcomes of the stall test, short, long and lopsided directions v, feasible and

@@ -138,7 +138,7 @@ def test_vd_cma_against_the_fisher_matrix(dim):
 
 
 def in_high_precision(v, z):
-    """Step 10 as the paper writes it, in 80 digits: (s, t / |v|)."""
+    """Steps 1 to 5 of section III-B as the paper writes them, in 80 digits: (s, t / |v|)."""
     dot = mpmath.fdot
     v, z = [mpmath.mpf(float(x)) for x in v], [mpmath.mpf(float(x)) for x in z]
     n2 = dot(v, v)

@@ -141,7 +141,7 @@ def phase_of(p_sigma, d):
 
 
 def phase_and_weights(state, z, f, share_ties=True, by_distance=True):
-    """Steps 4 to 6 of CR-FM-NES, FM-NES and DX-NES-IC: p_sigma, the phase, the weights.
+    """Steps 4 to 6 of section II, for three methods: p_sigma, the phase, the weights.
 
     ``z`` has all lambda rows.
     """
@@ -169,7 +169,7 @@ def vd_sample(v, z):
 
 
 def vd_gradient(v, y):
-    """(s, t) of step 10 for one sample y."""
+    """(s, t) of steps 1 to 5 of section III-B for one sample y."""
     n2 = v @ v
     g = 1 + n2
     vbar = v / np.linalg.norm(v)

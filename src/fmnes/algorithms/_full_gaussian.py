@@ -142,7 +142,7 @@ def normalised_root(xp: Namespace, shape: Shape) -> tuple[Array, Array]:
 
 
 # Larger entries of a matrix of determinant 1 belong to axes that no dtype resolves beside the
-# others. A step that leads there is not taken, so B^T B is finite whatever the rankings are.
+# others. A step that leads there is not taken, so B^T B stays finite for any rankings.
 _B_LIMIT = 1e15
 
 

@@ -1,12 +1,12 @@
-"""The hot loops, twice: compiled for NumPy arrays on a CPU, array-agnostic for all else.
+"""The hot loops in two implementations: compiled for NumPy arrays, array-agnostic for the others.
 
-Which of the two, which instruction level and how many threads is decided once, when this is
-imported, and can be forced by environment variables (an empty one counts as not set):
+This module chooses the implementation, the instruction level and the number of threads once, when
+it is imported. Environment variables can force the choice (an empty one counts as not set):
 
-- ``FMNES_KERNELS``: ``auto`` (the compiled ones where they are built), ``native``, ``agnostic``;
+- ``FMNES_KERNELS``: ``auto`` (compiled if the extension is built), ``native``, ``agnostic``;
 - ``FMNES_LEVEL``: ``auto`` (the best that the machine has), ``baseline``, ``avx2``, ``avx512``,
   ``neon``;
-- ``FMNES_NUM_THREADS``, else ``OMP_NUM_THREADS``, else as many as the process may use CPUs.
+- ``FMNES_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the number of CPUs the process may use.
 """
 
 import functools
@@ -28,7 +28,7 @@ NOT_BUILT = (
 
 
 def _choice(variable: str, *choices: str) -> str:
-    """The value of an environment variable; the first choice where it is not set."""
+    """The value of an environment variable; the first choice if it is not set."""
     value = os.environ.get(variable) or choices[0]
     if value not in choices:
         raise ValueError(f"{variable}: expected one of {', '.join(choices)}, got {value!r}")
@@ -48,6 +48,7 @@ def _kernels_in_use() -> tuple[str, str]:
 
 
 def _default_num_threads() -> int:
+    """The number of threads, from the environment or the CPUs of the process."""
     for variable in ("FMNES_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(variable)
         if text:
@@ -82,7 +83,7 @@ if in_use == "native":
 
 @functools.cache
 def select(xp: Any, dtype: Any) -> ModuleType:
-    """The module with the passes over draws of this array library and dtype."""
+    """The module with the hot loops for this array library and dtype."""
     if in_use == "native" and is_numpy_namespace(xp) and dtype in (xp.float64, xp.float32):
         return native
     return agnostic

@@ -1,8 +1,8 @@
-"""What the methods do with draws z of shape (n, d) and with values: for arrays of any library.
+"""Passes over draws z of shape (n, d), and over values, for arrays of any library.
 
-This is the reference; `fmnes.kernels.native` has the same functions compiled, for NumPy arrays.
-The bits of a row do not depend on the other rows: a candidate that is built alone equals its row
-of the population.
+This is the reference implementation; `fmnes.kernels.native` has the same functions compiled for
+NumPy arrays. The bits of a row do not depend on the other rows: a candidate that is built alone
+equals its row of the population.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from fmnes._arrays import Array, Namespace
 
 
 class Survey(NamedTuple):
-    """What a generation's values say by themselves: the first fields of a `Generation`."""
+    """Figures of a generation's values alone: the first fields of a `Generation`."""
 
     nan: int
     feasible: int
@@ -28,7 +28,7 @@ class Survey(NamedTuple):
 def row_products(xp: Namespace, z: Array, vbar: Array | None = None) -> tuple[Array | None, Array]:
     """<z_i, vbar> and |z_i|^2 of each row; the former is None without a vbar.
 
-    One row after the other: the bits of a matrix product depend on how many rows there are.
+    Each row is summed by itself: the bits of a matrix product depend on the number of rows.
     """
     along = None if vbar is None else xp.vecdot(z, vbar)
     return along, xp.sum(z * z, axis=-1)
@@ -71,12 +71,12 @@ def moments(
 def weights_by_candidate(
     xp: Namespace, by_rank: Array, f: Array, norm_z2: Array, *, share_ties: bool = True
 ) -> Array:
-    """Hand each candidate the weight of its rank.
+    """Return the weight of each candidate's rank.
 
-    The order is: feasible before infeasible; feasible ones by value; infeasible ones by |z|, so
-    that the closest to the mean counts as the best of them. Candidates that compare equal share
-    the mean of their weights: a stable sort alone would favour the first half of an antithetic
-    population and push the mean along +z on a plateau.
+    Feasible candidates come first, ordered by value, then infeasible ones, ordered by |z|: the one
+    closest to the mean counts as the best of them. Candidates that compare equal share the mean of
+    their weights. A stable sort alone would favour the first half of an antithetic population and
+    push the mean along +z on a plateau.
     """
     feasible = f < xp.inf  # neither +inf nor NaN
     value = xp.where(feasible, f, xp.inf)
@@ -106,7 +106,7 @@ def _share_ties(xp: Namespace, by_rank: Array, value: Array, distance: Array) ->
 
 
 def survey(values: NDArray[np.float64]) -> Survey:
-    """What a generation's values say by themselves."""
+    """Return the figures of a generation's values alone."""
     nan = int(np.isnan(values).sum())
     feasible = values[values < np.inf]
     if not feasible.size:

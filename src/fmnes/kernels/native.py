@@ -1,7 +1,7 @@
-"""The functions of `fmnes.kernels.agnostic`, which says what each one is, compiled.
+"""The functions of `fmnes.kernels.agnostic`, which documents them, compiled.
 
-One pass over z each, and no temporary of its size. Sums are taken in float64, in an order that
-neither the number of threads nor the instruction level changes.
+Each function passes once over z and allocates no temporary array of its size. Sums are computed in
+float64, in an order that depends neither on the number of threads nor on the instruction level.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from fmnes.kernels import _native
 from fmnes.kernels.agnostic import Survey
 
 Array = NDArray[Any]  # float64 or float32, the same for all arguments
-Namespace = Any  # NumPy's; it is here because the agnostic functions have it
+Namespace = Any  # NumPy's; unused, as the agnostic functions take it
 
 
 def row_products(xp: Namespace, z: Array, vbar: Array | None = None) -> tuple[Array | None, Array]:
@@ -64,7 +64,7 @@ def moments(
 def weights_by_candidate(
     xp: Namespace, by_rank: Array, f: Array, norm_z2: Array, *, share_ties: bool = True
 ) -> Array:
-    """Hand each candidate the weight of its rank."""
+    """Return the weight of each candidate's rank."""
     w, values, norms = (np.ascontiguousarray(x, np.float64) for x in (by_rank, f, norm_z2))
     out = np.empty_like(w)
     _native.weights_by_candidate(w, values, norms, share_ties, out)
@@ -72,10 +72,10 @@ def weights_by_candidate(
 
 
 def survey(values: NDArray[np.float64]) -> Survey:
-    """What a generation's values say by themselves."""
+    """Return the figures of a generation's values alone."""
     return _native.survey(values, Survey)
 
 
 def _laid_out(x: Array | None) -> Any:
-    """In C order, as the compiled code reads it: a copy only where it lies otherwise."""
+    """The array in C order, as the compiled code reads it; a copy only if it is not."""
     return None if x is None else np.ascontiguousarray(x)
