@@ -101,7 +101,7 @@ def test_a_population_is_the_mean_and_steps(method, dim):
 
 @dims
 def test_samples_have_the_covariance_that_is_reported(method, dim):
-    """Deviations by `report`, against a sample of steps; 6 standard errors of a deviation."""
+    """Deviations by `summary`, against a sample of steps; 6 standard errors of a deviation."""
     case = Case(method, dim)
     state = case.first(D=1.5)
     for _ in range(5):

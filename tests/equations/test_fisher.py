@@ -167,9 +167,11 @@ def test_the_transcription_and_the_library_solve_with_it(dim):
     y = slow.vd_sample(v, z)
     expected = np.linalg.solve(S, after_step_3(v, y, alpha_vd))
     np.testing.assert_allclose(slow.vd_gradient(v, y)[0], expected, rtol=1e-12)
-    of = vd.direction_of(np, v)
-    _, sums = vd.sample_moments(np, of, z[None], np.array([z @ of.vbar]), np.ones(1), np.ones(1))
-    np.testing.assert_allclose(vd.natural_gradient(np, of, sums).log_D, expected, rtol=1e-12)
+    direction = vd.direction_of(np, v)
+    _, sums = vd.sample_moments(
+        np, direction, z[None], np.array([z @ direction.vbar]), np.ones(1), np.ones(1)
+    )
+    np.testing.assert_allclose(vd.natural_gradient(np, direction, sums).log_D, expected, rtol=1e-12)
 
 
 # --- The method that is run with the older H ------------------------------------------------------
@@ -178,17 +180,22 @@ def test_the_transcription_and_the_library_solve_with_it(dim):
 @pytest.mark.parametrize("dim", DIMS)
 def test_the_experiment_solves_with_the_older_H(dim):
     v = np.array([3.0, 0.4, 0.2][:dim])
-    of = vd.direction_of(np, v)
-    _, alpha_vd = older_h.constants(np, of)
+    direction = vd.direction_of(np, v)
+    _, alpha_vd = older_h.constants(np, direction)
     letters, _ = symbols(dim)
     bracket, factor = WRONG["alpha, not squared"]
     S = complement_with(dim, bracket(dim), factor(dim))
     S = np.array(S.subs(dict(zip(letters, v, strict=True)) | {ALPHA: alpha_vd}), dtype=float)
     z = np.random.default_rng(dim).normal(size=dim)
-    _, sums = vd.sample_moments(np, of, z[None], np.array([z @ of.vbar]), np.ones(1), np.ones(1))
+    _, sums = vd.sample_moments(
+        np, direction, z[None], np.array([z @ direction.vbar]), np.ones(1), np.ones(1)
+    )
     y = slow.vd_sample(v, z)
     expected = np.linalg.solve(S, after_step_3(v, y, alpha_vd))
-    ours, right = older_h.natural_gradient(np, of, sums), vd.natural_gradient(np, of, sums)
+    ours, right = (
+        older_h.natural_gradient(np, direction, sums),
+        vd.natural_gradient(np, direction, sums),
+    )
     np.testing.assert_allclose(ours.log_D, expected, rtol=1e-12)
     np.testing.assert_allclose(ours.u, ours.v + v * ours.log_D, rtol=1e-12)
     assert np.max(np.abs(ours.log_D / right.log_D - 1)) > 0.1
@@ -198,11 +205,14 @@ def test_the_experiment_solves_with_the_older_H(dim):
 def test_where_v_is_spread_the_older_H_changes_nothing(length):
     rng = np.random.default_rng(3)
     v = rng.uniform(0.5, 1.5, size=20)
-    of = vd.direction_of(np, v / np.linalg.norm(v) * length)
-    assert older_h.constants(np, of)[1] == 1
+    direction = vd.direction_of(np, v / np.linalg.norm(v) * length)
+    assert older_h.constants(np, direction)[1] == 1
     z = rng.normal(size=(5, 20))
-    _, sums = vd.sample_moments(np, of, z, z @ of.vbar, np.ones(5), np.ones(5))
-    ours, right = older_h.natural_gradient(np, of, sums), vd.natural_gradient(np, of, sums)
+    _, sums = vd.sample_moments(np, direction, z, z @ direction.vbar, np.ones(5), np.ones(5))
+    ours, right = (
+        older_h.natural_gradient(np, direction, sums),
+        vd.natural_gradient(np, direction, sums),
+    )
     for a, b in zip(ours, right, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.max(np.abs(b)))
 
@@ -213,10 +223,10 @@ def test_the_older_H_stays_positive():
     for share in np.linspace(0.26, 1, 75):
         for length in np.geomspace(1e-3, 1e6, 181):
             v = length * np.sqrt([share, *np.full(4, (1 - share) / 4)])
-            of = vd.direction_of(np, v)
-            _, alpha_vd = older_h.constants(np, of)
-            vv_most = np.max(of.vbar**2)
-            right = max(2 - 4 * vv_most, 1 / of.r)
+            direction = vd.direction_of(np, v)
+            _, alpha_vd = older_h.constants(np, direction)
+            vv_most = np.max(direction.vbar**2)
+            right = max(2 - 4 * vv_most, 1 / direction.r)
             older = right - 2 * alpha_vd * (1 - alpha_vd) * vv_most
             least[older / right] = share, length
     assert 0.29 < min(least) < 0.3

@@ -45,11 +45,13 @@ def by_definition(v, D, y):
 
 def by_the_library(v, z):
     """The same of the library, for the sample (I + v v^T)^(1/2) z."""
-    of = vd.direction_of(np, v)
+    direction = vd.direction_of(np, v)
     return vd.natural_gradient(
         np,
-        of,
-        vd.sample_moments(np, of, z[None, :], (z @ of.vbar)[None], np.ones(1), np.ones(1))[1],
+        direction,
+        vd.sample_moments(
+            np, direction, z[None, :], (z @ direction.vbar)[None], np.ones(1), np.ones(1)
+        )[1],
     )
 
 

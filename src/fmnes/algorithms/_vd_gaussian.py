@@ -155,7 +155,7 @@ def natural_gradient(xp: Namespace, direction: Direction, moments: Moments) -> G
     """Solve F (dv, d log D) = gradient for the Fisher matrix F, in O(d).
 
     F's off-diagonal blocks are multiplied by alpha <= 1, which keeps it regular where one
-    coordinate holds most of v (Akimoto et al., section 3.2). The paper does the following for each
+    coordinate holds most of v (Akimoto et al.). The paper does the following for each
     sample y (steps 1 to 5), then sums s and t over the samples with their weights:
 
         1.  s = y*y - |v|^2 <y, vbar> / g (y*vbar) - 1

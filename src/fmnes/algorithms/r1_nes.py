@@ -117,7 +117,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
     return State(mean, sigma, *vd.initial(array_namespace(mean), shape, z))
 
 
-# (r1). The paper draws y = z + g v with one more normal number g; the distribution is the same.
+# (r1). The paper draws y = z + h v with one more normal number h; the distribution is the same.
 transform = vd.transform
 ask = vd.ask
 
