@@ -17,15 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes._arrays import Array, Namespace, constant
+from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._paths import next_path, norm_of_normal, p_sigma_rate
 from fmnes.algorithms._vectors import at_least, norm2
-from fmnes.algorithms._weights import (
-    effective_size,
-    feasible_count,
-    nes_weights,
-    pair_sums,
-    weights_by_candidate,
-)
 
 MOVEMENT, STAGNATION, CONVERGENCE = 1, 2, 3
 
@@ -55,8 +49,8 @@ class Selection(NamedTuple):
 
 def phase_params(dim: int, popsize: int) -> PhaseParams:
     """Constants of the phases for a dimension and a population size."""
-    w_hat = nes_weights(popsize)  # eq. (4)
-    mu_eff = effective_size(w_hat)  # eq. (5)
+    w_hat = weights.nes_weights(popsize)  # eq. (4)
+    mu_eff = weights.effective_size(w_hat)  # eq. (5)
     alpha = _h_inv(dim) * min(1.0, math.sqrt(popsize / dim))
     c_sigma = p_sigma_rate(dim, mu_eff)  # eq. (2)
     return PhaseParams(dim, popsize, w_hat, mu_eff, c_sigma, norm_of_normal(dim), alpha)
@@ -79,14 +73,14 @@ def select(
     """
     both_norms2 = xp.concat([norm_z2, norm_z2])  # |z| = |-z|
     by_rank = constant(xp, params.w_hat, z)  # eq. (4)
-    w_hat = weights_by_candidate(xp, by_rank, f, both_norms2, share_ties=share_ties)  # step 3
-    lam_F = feasible_count(xp, f, z)
-    odd, _ = pair_sums(w_hat)
+    w_hat = weights.by_candidate(xp, by_rank, f, both_norms2, share_ties=share_ties)  # step 3
+    lam_F = weights.feasible_count(xp, f, z)
+    odd, _ = weights.pair_sums(w_hat)
     p_sigma = next_path(p_sigma, params.c_sigma, params.mu_eff, odd @ z)  # eq. (1)
     phase = phase_of(xp, params, p_sigma)  # step 5
     w_dist = distance_weights(xp, params, w_hat, xp.sqrt(both_norms2), lam_F)  # eq. (6)
     w = xp.where(phase == MOVEMENT, w_dist, w_hat) - 1 / params.popsize  # step 6
-    odd, even = pair_sums(w)
+    odd, even = weights.pair_sums(w)
     G_sigma = xp.sum(even * norm_z2) / params.dim  # eq. (8): tr(G_M) / d
     return Selection(p_sigma, phase, lam_F, odd, even, G_sigma)
 

@@ -43,7 +43,7 @@ def effective_size(weights: NDArray[np.float64]) -> float:
     return math.fsum(weights) ** 2 / math.fsum(weights**2)
 
 
-def weights_by_candidate(
+def by_candidate(
     xp: Namespace, by_rank: Array, f: Array, norm_z2: Array, *, share_ties: bool = True
 ) -> Array:
     """The weight of each candidate's rank; see `fmnes.kernels.agnostic`."""

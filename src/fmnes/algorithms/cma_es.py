@@ -164,8 +164,8 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     mean, sigma, C, B, D, p_sigma, p_c, generation = state
     c_c, c_sigma, mu_eff = params.c_c, params.c_sigma, params.mu_eff
     norm_z2 = norm2(xp, z)
-    w_plus = weights.weights_by_candidate(xp, constant(xp, params.w_plus, z), f, norm_z2)
-    w_minus = weights.weights_by_candidate(xp, constant(xp, params.w_minus, z), f, norm_z2)
+    w_plus = weights.by_candidate(xp, constant(xp, params.w_plus, z), f, norm_z2)
+    w_minus = weights.by_candidate(xp, constant(xp, params.w_minus, z), f, norm_z2)
 
     # === Mean and step size ===
     y = _steps(state, z)

@@ -136,7 +136,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     direction = vd.direction_of(xp, v)
     vbar, norm_v, g, r = direction
     a, norm_z2 = vd.row_products(xp, direction, z)
-    u = weights.weights_by_candidate(xp, constant(xp, params.u, z), f, norm_z2)
+    u = weights.by_candidate(xp, constant(xp, params.u, z), f, norm_z2)
     gz, az, _ = kernels.select(xp, z.dtype).moments(xp, z, u, u * a)
 
     aa = xp.sum(u * a * a)

@@ -36,15 +36,9 @@ from fmnes import _checks as checks
 from fmnes import kernels
 from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _paths as paths
+from fmnes.algorithms import _records as records
 from fmnes.algorithms import _weights as weights
-from fmnes.algorithms._records import (
-    Shape,
-    Summary,
-    diagonal_of,
-    summary_without_v,
-    unchanged,
-    unless_flat,
-)
+from fmnes.algorithms._records import Shape, Summary
 from fmnes.algorithms._rescaling import common_factor
 from fmnes.algorithms._settings import check_fields
 from fmnes.algorithms._vectors import norm2
@@ -124,7 +118,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
     """The first state; it takes the diagonal of a shape, and does not need the draw z."""
     xp = array_namespace(mean)
     zeros = xp.zeros_like(mean)
-    return State(mean, sigma, diagonal_of(xp, shape), zeros, zeros, xp.zeros_like(sigma))
+    return State(mean, sigma, records.diagonal_of(xp, shape), zeros, zeros, xp.zeros_like(sigma))
 
 
 def transform(params: Params, state: State, z: Array) -> Array:
@@ -145,9 +139,9 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     kernel = kernels.select(xp, z.dtype)
     _, norm_z2 = kernel.row_products(xp, z)
     w_m = constant(xp, np.clip(params.w, 0, None), z)
-    w = w_m = weights.weights_by_candidate(xp, w_m, f, norm_z2)
+    w = w_m = weights.by_candidate(xp, w_m, f, norm_z2)
     if params.active:
-        w = weights.weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
+        w = weights.by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
     gz, _, gzz = kernel.moments(xp, z, w_m, None, w)
 
     # === Step size ===
@@ -169,10 +163,10 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
         p_c if params.active else p_c / k,
         generation + 1,
     )
-    return unless_flat(xp, f, state, new)
+    return records.unless_flat(xp, f, state, new)
 
 
-refresh = unchanged
+refresh = records.unchanged
 
 
 def shape(params: Params, state: State) -> Shape:
@@ -183,7 +177,7 @@ def shape(params: Params, state: State) -> Shape:
 def summary(params: Params, state: State) -> Summary:
     """What the history and the stopping rules read."""
     xp, sigma, D = array_namespace(state.D), state.sigma, state.D
-    return summary_without_v(xp, sigma, sigma * D, xp.max(D) / xp.min(D))
+    return records.summary_without_v(xp, sigma, sigma * D, xp.max(D) / xp.min(D))
 
 
 def _ros_hansen(dim: int, popsize: int) -> Params:

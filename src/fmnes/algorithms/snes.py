@@ -24,15 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes import kernels
 from fmnes._arrays import Array, Namespace, constant
+from fmnes.algorithms import _records as records
 from fmnes.algorithms import _weights as weights
-from fmnes.algorithms._records import (
-    Shape,
-    Summary,
-    diagonal_of,
-    summary_without_v,
-    unchanged,
-    unless_flat,
-)
+from fmnes.algorithms._records import Shape, Summary
 from fmnes.algorithms._settings import check_fields
 
 LINEAR = True  # O(d) time a candidate and O(d) memory
@@ -101,7 +95,7 @@ def params(dim: int, popsize: int, settings: SNES = SNES()) -> Params:
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
     """The first state; it takes the diagonal of a shape, and does not need the draw z."""
-    return State(mean, sigma * diagonal_of(array_namespace(mean), shape))
+    return State(mean, sigma * records.diagonal_of(array_namespace(mean), shape))
 
 
 def transform(params: Params, state: State, z: Array) -> Array:
@@ -124,14 +118,14 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     xp = array_namespace(z)
     kernel = kernels.select(xp, z.dtype)
     _, norm_z2 = kernel.row_products(xp, z)
-    u = weights.weights_by_candidate(xp, constant(xp, params.u, z), f, norm_z2)
+    u = weights.by_candidate(xp, constant(xp, params.u, z), f, norm_z2)
     gz, _, gzz = kernel.moments(xp, z, u, None, u)  # sum u z, sum u z*z
     mean = state.mean + state.s * gz  # (s2)
     s = state.s * xp.exp(0.5 * params.eta_sigma * gzz)  # (s3): the -1 drops out, as sum u = 0
-    return unless_flat(xp, f, state, State(mean, s))
+    return records.unless_flat(xp, f, state, State(mean, s))
 
 
-refresh = unchanged
+refresh = records.unchanged
 
 
 def shape(params: Params, state: State) -> Shape:
@@ -142,7 +136,7 @@ def shape(params: Params, state: State) -> Shape:
 def summary(params: Params, state: State) -> Summary:
     """What the history and the stopping rules read."""
     xp, s = array_namespace(state.s), state.s
-    return summary_without_v(xp, _sigma(xp, state), s, xp.max(s) / xp.min(s))
+    return records.summary_without_v(xp, _sigma(xp, state), s, xp.max(s) / xp.min(s))
 
 
 def _sigma(xp: Namespace, state: State) -> Array:

@@ -141,7 +141,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     mean, sigma, D, v, p_sigma, p_c = state
     direction = vd.direction_of(xp, v)
     a, norm_z2 = vd.row_products(xp, direction, z)
-    w = weights.weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
+    w = weights.by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
     gz, moments = vd.sample_moments(xp, direction, z, a, w, params.c_mu * w)
     gy = D * vd.stretch(xp, direction, gz)  # sum w (x - m) / sigma
 

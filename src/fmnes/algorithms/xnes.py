@@ -125,7 +125,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     xp = array_namespace(z)
     mean, sigma, B, axis_ratio = state
     norm_z2 = norm2(xp, z)
-    w = weights.weights_by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
+    w = weights.by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
 
     G_delta = w @ z  # (x2)
     G_sigma = xp.sum(w * norm_z2) / params.dim  # (x3): the -I drops out, as sum w = 0
