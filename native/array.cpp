@@ -18,7 +18,7 @@ void* allocate(size_t bytes) {
         const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
         void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
         if (data == MAP_FAILED) throw std::bad_alloc();
-        madvise(data, bytes, MADV_HUGEPAGE);  // a wish: what becomes of it does not matter
+        madvise(data, bytes, MADV_HUGEPAGE);  // a hint: it may fail without harm
         return data;
     }
 #endif

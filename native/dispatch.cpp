@@ -4,7 +4,7 @@
 
 namespace fmnes {
 
-// The levels of the build, from the plainest to the best: the same list as in CMakeLists.txt.
+// The levels of the build, from the plainest to the best; CMakeLists.txt has the same list.
 #if defined(__x86_64__)  // not defined by MSVC, which builds the baseline only
 namespace baseline { extern const Kernels kernels; }
 namespace avx2 { extern const Kernels kernels; }
@@ -22,13 +22,13 @@ std::span<const Kernels* const> built() { return tables; }
 
 bool runs_here(std::string_view level) {
 #if defined(__x86_64__)
-    // Both look at what the operating system saves of the registers, too.
+    // The compiler's function also checks that the operating system saves the wide registers.
     if (level == "avx2") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (level == "avx512")
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
 #endif
-    return level == tables[0]->level;  // what every machine of this kind has
+    return level == tables[0]->level;  // every machine of this architecture runs it
 }
 
 static const Kernels* best() {

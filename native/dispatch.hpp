@@ -1,4 +1,4 @@
-// Which instruction level runs: the best that the machine has, until somebody asks for another.
+// The instruction level in use: the best one of this machine, until set_level() chooses another.
 
 #pragma once
 
@@ -12,13 +12,13 @@ namespace fmnes {
 // The table in use.
 const Kernels& kernels();
 
-// Every table in this binary, from the plainest level to the best.
+// All tables of this build, from the plainest level to the best.
 std::span<const Kernels* const> built();
 
 // Whether this machine can run a level of built().
 bool runs_here(std::string_view level);
 
-// Use a level of built() that runs_here(); false, and nothing changed, for any other.
+// Use a level of built() that runs_here(). For any other: change nothing and return false.
 bool set_level(std::string_view level);
 
 }  // namespace fmnes

@@ -3,7 +3,7 @@
 // Philox 4x32 with 10 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as
 // 1, 2, 3", SC 2011) is a bijection of 128-bit counters under a 64-bit key. The key is the seed;
 // the counter is the address: (block, row, low 32 bits of the generation, stream and high bits).
-// The four words of a block are two uniforms, and these one pair of normals by Box and Muller.
+// The four words of a block make two uniforms, and these make one pair of normals (Box-Muller).
 //
 // Coordinates come in groups of 16. Blocks 8g to 8g + 7 make group g: the cosines are its first
 // eight coordinates, the sines its last eight, so that eight lanes are stored as they are.
@@ -19,14 +19,14 @@ FMNES_INLINE u64 lane_numbers() {
     return load_u64(numbers);
 }
 
-// The four words of each block, in the low halves of lanes. What the high halves hold is never
-// looked at: the products take the low halves.
+// The four words of each block, in the low halves of lanes. The high halves are never used: the
+// products take the low halves.
 template <int P>
 struct Words {
     Bits<P> word[4];
 };
 
-// The keys of the ten rounds. They stay in memory, from where they cost nothing to use.
+// The keys of the ten rounds. They stay in memory: an operand from memory costs nothing extra.
 struct Keys {
     uint64_t k0[10], k1[10];
 
@@ -41,7 +41,7 @@ struct Keys {
 
 // Philox for the eight blocks of a group. Of the counter only the block differs from lane to lane,
 // and only the row from row to row; it takes three rounds until every word depends on both. The
-// constructor does what does not depend on the row.
+// constructor computes what does not depend on the row.
 class Group {
   public:
     FMNES_INLINE Group(const Keys& keys, const DrawAddress& at, int64_t group) : keys_(keys) {
@@ -94,7 +94,7 @@ class Group {
     u64 c1_, c2_, p0_;
 };
 
-// A uniform in (0, 1] of 52 bits gives the radius, 54 bits of a second one the angle.
+// A uniform in (0, 1] of 52 bits gives the radius, 54 bits of a second one give the angle.
 template <int P>
 FMNES_INLINE void box_muller(const Words<P>& from, Floats<P>& first, Floats<P>& second) {
     const Bits<P> low(0xffffffff);
@@ -119,8 +119,9 @@ FMNES_INLINE void draw(const Group& group, int64_t row, f64 (&first)[ROWS], f64 
     }
 }
 
-// Call f<ROWS>(row) for all rows from low to high - 1, some at a time: while one of them waits for
-// a result the others go on. (Eight lanes of narrow registers are several chains already.)
+// Call f<ROWS>(row) for all rows from low to high - 1, several at a time: while one row waits for a
+// result, the processor works on the others. (Eight lanes in narrow registers are already several
+// independent chains.)
 template <class F>
 FMNES_INLINE void in_lockstep(int64_t low, int64_t high, F f) {
     constexpr int MANY = PARTS == 1 ? 4 : 2;

@@ -1,4 +1,4 @@
-// The kernels of one instruction level; compiled once for each of them (see kernels.hpp).
+// The kernels of one instruction level. This file is compiled once for each (see kernels.hpp).
 
 #include "kernels.hpp"
 #include "normals.hpp"

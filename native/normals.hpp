@@ -1,4 +1,4 @@
-// Draws as arrays: for the methods that work on whole matrices, for users, and for tests.
+// Draws as arrays: for the methods that work on whole matrices, and for tests.
 #pragma once
 
 #include "draws.hpp"
@@ -6,6 +6,7 @@
 
 namespace fmnes::FMNES_LEVEL {
 
+// Rows first to last - 1 of the draws of an address, as a matrix of `dim` columns.
 template <class T>
 void normals(const DrawAddress& at, int64_t first, int64_t last, int64_t dim, T* out) {
     const int64_t groups = (dim + GROUP - 1) / GROUP, rows = last - first;
@@ -30,7 +31,7 @@ void normals(const DrawAddress& at, int64_t first, int64_t last, int64_t dim, T*
     });
 }
 
-// `blocks` is a multiple of eight in both.
+// The Philox words of a row, four for each block; `blocks` is a multiple of eight.
 inline void words(const DrawAddress& at, int64_t row, int64_t blocks, uint32_t* out) {
     const Keys keys(at.seed);
     for (int64_t group = 0; group < blocks / LANES; ++group) {
@@ -44,16 +45,17 @@ inline void words(const DrawAddress& at, int64_t row, int64_t blocks, uint32_t* 
     }
 }
 
+// Box-Muller of given words; `blocks` is a multiple of eight.
 inline void normals_of_words(const uint32_t* words, int64_t blocks, double* first, double* second) {
     for (int64_t i = 0; i < blocks; i += LANES) {
-        Words<PARTS> of;
+        Words<PARTS> eight;
         for (int k = 0; k < 4; ++k) {
             uint64_t lanes[LANES];
             for (int lane = 0; lane < LANES; ++lane) lanes[lane] = words[(i + lane) * 4 + k];
-            of.word[k] = load_u64(lanes);
+            eight.word[k] = load_u64(lanes);
         }
         f64 a, b;
-        box_muller(of, a, b);
+        box_muller(eight, a, b);
         store(first + i, a);
         store(second + i, b);
     }

@@ -1,5 +1,5 @@
-// The test problems of fmnes/problems.py, which says what they are and why they are written so:
-// the values of all rows of x, without a temporary of its size. Sums are of float64.
+// The test problems that fmnes/problems.py defines: the values of all rows of x, without a temporary
+// array of its size. Sums are taken in float64.
 #pragma once
 
 #include "functions.hpp"
@@ -7,7 +7,7 @@
 
 namespace fmnes::FMNES_LEVEL {
 
-// Rough costs of one number in nanoseconds; they only decide where threads pay.
+// Rough costs of one number in nanoseconds. They only decide how many threads are started.
 constexpr double SQUARE_NS = 0.3, SINE_NS = 1;
 
 template <class T>
@@ -54,7 +54,7 @@ void rastrigin(const Matrix<T>& x, double* partial, double* out) {
     });
 }
 
-// A sum with a NaN is NaN, and no other is: NaN is not >= 0 either, so that such a row is +inf.
+// The sum is NaN if and only if a number of the row is NaN; such a row gets +inf too.
 template <class T>
 void halfspaces(const Matrix<T>& x, double* partial, double* out) {
     constexpr double infinity = std::numeric_limits<double>::infinity();

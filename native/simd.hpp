@@ -2,9 +2,9 @@
 //
 // Each level packs the same eight lanes into the registers it has: one of AVX-512, two of AVX2,
 // four of SSE2 or NEON. Every operation is a single IEEE operation on each lane, and no level
-// contracts a*b + c into a fused one; so all levels give the same bits.
+// contracts a*b + c into a fused operation. So all levels give the same bits.
 //
-// This header is compiled once per level, into a namespace of that level's own (FMNES_LEVEL).
+// This header is compiled once for each level, in a namespace of its own (FMNES_LEVEL).
 #pragma once
 
 #include <cmath>
@@ -43,7 +43,7 @@ typedef uint64_t u64w;
 #endif
 constexpr int PARTS = LANES / WIDTH;  // registers of eight lanes
 
-// P registers of float64, and of uint64. Everything below comes for any P.
+// P registers of float64, and of uint64.
 template <int P>
 struct Bits;
 
@@ -106,8 +106,8 @@ struct Bits {
 using f64 = Floats<PARTS>;
 using u64 = Bits<PARTS>;
 
-// The same bits read as the other type. (Register by register: compilers keep a copied struct in
-// memory.)
+// The same bits read as the other type. (Register by register: a compiler would copy a whole struct
+// through memory.)
 template <int P>
 FMNES_INLINE Floats<P> as_f64(Bits<P> a) {
     Floats<P> b;
@@ -147,7 +147,7 @@ FMNES_INLINE Floats<P> select_by_sign(Bits<P> a, Floats<P> yes, Floats<P> no) {
 #endif
 }
 
-// a < b ? a : b, and b < a ? a : b, as x86 has them: where either is NaN, b.
+// a < b ? a : b, and b < a ? a : b, as x86 computes them: b if either is NaN.
 template <int P>
 FMNES_INLINE Floats<P> min(Floats<P> a, Floats<P> b) {
 #if defined(__AVX512F__)
@@ -221,7 +221,7 @@ FMNES_INLINE Bits<P> multiply_low(Bits<P> a, Bits<P> b) {
     return a;
 }
 
-// === Memory: float32 numbers are widened when they are read and rounded when they are written ===
+// === Memory: float32 numbers are widened when they are loaded and rounded when they are stored ===
 
 template <class T>
 FMNES_INLINE f64 load(const T* p) {

@@ -17,7 +17,7 @@ void set_num_threads(int n) { number.store(n, std::memory_order_relaxed); }
 void parallel_ranges(int64_t blocks, int threads, void (*run)(void*, int64_t, int64_t),
                      void* data) {
     const int64_t parts = std::min<int64_t>(blocks, threads);
-    const auto start_of = [&](int64_t part) {  // ranges differ by at most one block
+    const auto start_of = [&](int64_t part) {  // lengths differ by at most one block
         return blocks / parts * part + std::min(part, blocks % parts);
     };
     std::vector<std::thread> others;
@@ -27,7 +27,7 @@ void parallel_ranges(int64_t blocks, int threads, void (*run)(void*, int64_t, in
         for (; part < parts; ++part)
             others.emplace_back(run, data, start_of(part), start_of(part + 1));
     } catch (const std::system_error&) {
-        run(data, start_of(part), blocks);  // no more threads to be had: do the rest here
+        run(data, start_of(part), blocks);  // no more threads: compute the rest here
     }
     run(data, 0, start_of(1));
     for (std::thread& other : others) other.join();

@@ -1,5 +1,5 @@
-// Compiled and run by test_threads.py: every block is done once, whatever the number of threads,
-// also where the system refuses to start them.
+// Compiled and run by test_threads.py: every block is computed once for any number of threads, also
+// if the system refuses to start them.
 
 #include <sys/resource.h>
 

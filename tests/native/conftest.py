@@ -1,4 +1,4 @@
-"""The tests in this folder are about the compiled kernels; without these they are left out."""
+"""Tests of the compiled kernels. They are left out if the kernels are not built."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(autouse=True)
 def level_and_threads():
-    """What a test sets is gone after it."""
+    """Restore the level and the number of threads after each test."""
     from fmnes.kernels import _native
 
     level, threads = _native.level(), _native.num_threads()

@@ -1,4 +1,4 @@
-"""What says which kernels are in use, and the environment variables that choose them."""
+"""Which kernels are in use: the configuration, and the environment variables that choose them."""
 
 import ast
 import os
@@ -21,7 +21,7 @@ KNOWN_LEVELS = ["baseline", "avx2", "avx512", "neon"]
 
 
 def python(*arguments, **variables):
-    """A fresh interpreter in which no variable of ours is set but these."""
+    """Run a fresh interpreter with these environment variables and no other one of ours."""
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     return subprocess.run(
         [sys.executable, *arguments],
@@ -39,7 +39,7 @@ def value(expression, **variables):
 
 
 def error(**variables):
-    """The last line that `import fmnes` leaves on standard error."""
+    """The last line that `import fmnes` prints on standard error."""
     done = python("-c", "import fmnes", **variables)
     assert done.returncode != 0
     return done.stderr.strip().splitlines()[-1]
@@ -51,13 +51,15 @@ def error(**variables):
 @pytest.mark.parametrize("variables", [{}, {"FMNES_KERNELS": "auto"}, {"FMNES_KERNELS": ""}])
 def test_the_compiled_kernels_are_the_default(variables):
     assert value("fmnes.config()['kernels']", **variables) == "native"
-    assert value("fmnes.config()['why']", **variables) == "the extension is built"
 
 
 @pytest.mark.parametrize("forced", ["native", "agnostic"])
 def test_either_can_be_forced(forced):
-    assert value("fmnes.config()['kernels']", FMNES_KERNELS=forced) == forced
-    assert value("fmnes.config()['why']", FMNES_KERNELS=forced) == f"FMNES_KERNELS={forced}"
+    in_use, why = value(
+        "fmnes.config()['kernels'], fmnes.config()['why']", FMNES_KERNELS=forced
+    ).split(maxsplit=1)
+    assert in_use == forced
+    assert f"FMNES_KERNELS={forced}" in why
 
 
 def test_forced_agnostic_kernels_do_not_load_the_extension():
@@ -67,9 +69,7 @@ def test_forced_agnostic_kernels_do_not_load_the_extension():
 
 
 def test_another_name_is_an_error():
-    assert error(FMNES_KERNELS="fast") == (
-        "ValueError: FMNES_KERNELS: expected one of auto, native, agnostic, got 'fast'"
-    )
+    assert re.search(r"^ValueError: FMNES_KERNELS: .* got 'fast'$", error(FMNES_KERNELS="fast"))
 
 
 # --- Levels ---------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_the_best_level_of_the_machine_is_the_default():
 
 
 def test_the_levels_of_the_machine_are_those_the_kernel_reports():
-    """Linux lists what the processor and the operating system offer together."""
+    """Linux lists what the processor and the operating system support together."""
     if len(_native.levels()) == 1:  # not x86-64: the one level that every such machine has
         assert _native.levels_here() == _native.levels()
         return
@@ -104,17 +104,16 @@ def test_a_level_can_be_forced(level):
 
 @pytest.mark.parametrize("level", sorted(set(KNOWN_LEVELS) - set(_native.levels_here())))
 def test_a_level_that_the_machine_lacks_is_an_error(level):
-    assert error(FMNES_LEVEL=level) == (
-        "ValueError: FMNES_LEVEL: expected one that this machine runs "
-        f"({', '.join(_native.levels_here())}), got '{level}'"
+    here = ", ".join(_native.levels_here())
+    assert re.search(
+        rf"^ValueError: FMNES_LEVEL: .*{here}.* got '{level}'$", error(FMNES_LEVEL=level)
     )
 
 
 @pytest.mark.parametrize("forced", ["native", "agnostic"])
 def test_an_unknown_level_is_an_error(forced):
-    assert error(FMNES_LEVEL="sse9", FMNES_KERNELS=forced) == (
-        "ValueError: FMNES_LEVEL: expected one of auto, baseline, avx2, avx512, neon, got 'sse9'"
-    )
+    message = error(FMNES_LEVEL="sse9", FMNES_KERNELS=forced)
+    assert re.search(r"^ValueError: FMNES_LEVEL: .* got 'sse9'$", message)
 
 
 def test_a_level_can_be_set_in_the_process():
@@ -123,7 +122,7 @@ def test_a_level_can_be_set_in_the_process():
         for level in _native.levels_here():
             _native.set_level(level)
             assert _native.level() == level
-        with pytest.raises(ValueError, match=r"expected one that this machine runs .* got 'mmx'"):
+        with pytest.raises(ValueError, match=r"^level: .* got 'mmx'$"):
             _native.set_level("mmx")
         assert _native.level() == _native.levels_here()[-1]
     finally:
@@ -148,7 +147,7 @@ def test_show_config_prints_what_config_returns(capsys):
     assert printed["compiler"] == _native.compiler()
 
 
-def test_every_word_of_the_configuration_is_there_without_the_extension():
+def test_the_configuration_has_the_same_entries_without_the_extension():
     names = "list(fmnes.config())"
     assert value(names, FMNES_KERNELS="agnostic") == value(names, FMNES_KERNELS="native")
     assert value("fmnes.config()['level']", FMNES_KERNELS="agnostic") == "None"
@@ -193,9 +192,9 @@ def test_the_command_line_lists_its_commands():
 
 
 def stub_of(nodes, prefix=""):
-    """The names of _native.pyi, methods after their class, each with its arguments' names.
+    """The functions and methods of _native.pyi, each with the names of its arguments.
 
-    A class whose name begins with an underscore is only there for others to inherit from.
+    A class whose name begins with an underscore is there for others to inherit from.
     """
     names = {}
     bodies = {node.name: node.body for node in nodes if isinstance(node, ast.ClassDef)}
@@ -210,7 +209,7 @@ def stub_of(nodes, prefix=""):
 
 
 def runtime_of(scope, prefix=""):
-    """The same as the extension tells it; properties are left out."""
+    """The same from the extension itself; properties are left out."""
     names = {}
     for name, value in vars(scope).items():
         if hasattr(value, "__nb_signature__"):  # such as "def f(x: ndarray[dtype=float64]) -> None"

@@ -1,4 +1,4 @@
-"""The compiled draws: the generator's known answers, and the bits of the NumPy text everywhere."""
+"""The compiled draws: the generator's known answers, and the same bits as the NumPy draws."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ ROWS = st.integers(0, 2**32 - 100)
 
 @pytest.fixture(scope="module", autouse=True, params=_native.levels_here())
 def level(request):
-    """Every test runs at every level that the machine has."""
+    """Run every test at every level of this machine."""
     chosen = _native.level()
     _native.set_level(request.param)
     yield request.param
@@ -42,9 +42,9 @@ def drawn(fill, seed, stream, generation, first, rows, dim, dtype=np.float64):
 
 
 def test_known_answers():
-    """The first is at an address; that of the others lies 2^29 blocks and more from a row's start.
+    """Only the first one can be asked for: the others lie 2^29 blocks and more from a row's start.
 
-    They share their key, row, generation and stream with blocks that are compared below.
+    The next test compares other blocks of the same key, row, generation and stream.
     """
     counter, _, answer = KNOWN_ANSWERS[0]
     assert counter == (0, 0, 0, 0)

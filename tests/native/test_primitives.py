@@ -18,7 +18,7 @@ DIMS = [1, 3, 8, 9, 40, 511, 2048, 2049, 5000]
 
 
 class Arguments:
-    """Draws, and what the three passes take beside them."""
+    """Draws, and the other arguments of the three passes."""
 
     def __init__(self, n, dim, dtype=np.float64, seed=0):
         rng = np.random.default_rng([n, dim, seed])
@@ -34,7 +34,7 @@ class Arguments:
         self.w3[: n // 3] = 0
 
     def results(self, kernel):
-        """All that a kernel module makes of them, by name."""
+        """All results of a kernel module, by name."""
         z, vbar, c = self.z, self.vbar, self.c
         along, norm2 = kernel.row_products(xp, z, vbar)
         gz, az, zz = kernel.moments(xp, z, self.w1, self.w2, self.w3)
@@ -52,7 +52,7 @@ class Arguments:
 
 
 def exact(arguments):
-    """In extended precision, and how large the terms are that were added up."""
+    """The results in extended precision, and the sum of the sizes of their terms."""
     with np.errstate(all="raise"):
         long = {name: np.asarray(x, np.longdouble) for name, x in vars(arguments).items()}
         z, vbar, scale, mean = long["z"], long["vbar"], long["scale"], long["mean"]
@@ -76,7 +76,7 @@ def exact(arguments):
 @pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("n", [1, 2, 5, 17])
 def test_each_pass_is_what_it_says(n, dim, dtype):
-    """Sums in float64: in float32 nothing is lost but by the last rounding."""
+    """Sums are taken in float64: float32 results have one rounding more."""
     arguments = Arguments(n, dim, dtype)
     results = arguments.results(native)
     eps = np.finfo(dtype).eps
@@ -90,7 +90,7 @@ def test_each_pass_is_what_it_says(n, dim, dtype):
 @pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("n", [1, 4, 17])
 def test_candidates_are_those_of_numpy_to_the_bit(n, dim):
-    """Every operation is one of IEEE, in the same order."""
+    """Both do the same IEEE operations in the same order."""
     ours, theirs = (Arguments(n, dim).results(kernel) for kernel in (native, agnostic))
     for name in ("steps", "x", "mirrored", "separable"):
         np.testing.assert_array_equal(ours[name], theirs[name])
@@ -240,7 +240,7 @@ def test_every_level_gives_the_same_bits(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(2, 1_000_003), (700, 3001), (6000, 300)])
+@pytest.mark.parametrize("shape", [(2, 300_003), (300, 2001), (2000, 300)])
 def test_threads_change_no_bit(shape, dtype):
     arguments = Arguments(*shape, dtype)
     results = []

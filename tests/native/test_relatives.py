@@ -1,4 +1,4 @@
-"""Every method on the compiled passes over draws and values, and on the array-agnostic ones."""
+"""Every method gives the same results with the compiled and with the array-agnostic kernels."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ CASES = [
 MODULES = {module.Settings: module for module in METHODS.values()}
 
 
-class Search:
+class PureRun:
     """The pure functions of a method with constants, draws and a first state."""
 
     def __init__(self, settings, dim, dtype=np.float64):
@@ -56,7 +56,7 @@ def ellipsoid(x):
 
 
 def assert_close(ours, theirs, tolerance):
-    """Field by field, relative to the largest entry of each."""
+    """Compare each field, relative to its largest entry."""
     for name, value in theirs._asdict().items():
         value = np.asarray(value, np.float64)
         atol = tolerance * np.max(np.abs(value))
@@ -70,7 +70,7 @@ def with_agnostic(monkeypatch):
 @pytest.mark.parametrize(("settings", "dim"), CASES, ids=repr)
 def test_a_hundred_generations(settings, dim, monkeypatch):
     """From the same state one step to 1e-12; with the same draws and ranks a hundred to 1e-9."""
-    search = Search(settings, dim)
+    search = PureRun(settings, dim)
     module, params = search.module, search.params
     ours = theirs = search.state
     for generation in range(100):
@@ -92,7 +92,7 @@ def test_a_hundred_generations(settings, dim, monkeypatch):
 @pytest.mark.parametrize(("settings", "dim"), CASES, ids=repr)
 def test_float32(settings, dim, monkeypatch):
     """One step from states along a run, beside the same step in float64."""
-    search = Search(settings, dim, np.float32)
+    search = PureRun(settings, dim, np.float32)
     module, params, state = search.module, search.params, search.state
     for generation in range(30):
         z = search.draws(generation)
@@ -112,13 +112,13 @@ def test_float32(settings, dim, monkeypatch):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("settings", SETTINGS, ids=repr)
 def test_a_method_gives_the_same_bits_at_every_level_and_number_of_threads(settings, dtype):
-    """The sums of NumPy that are left do not know of either."""
+    """Also where a sum is left to NumPy."""
     states = []
     for level in _native.levels_here():
         for threads in (1, 3):
             _native.set_level(level)
             _native.set_num_threads(threads)
-            search = Search(settings, 6000, dtype)
+            search = PureRun(settings, 6000, dtype)
             state = search.state
             for generation in range(3):
                 z = search.draws(generation)
@@ -134,7 +134,7 @@ def test_a_method_gives_the_same_bits_at_every_level_and_number_of_threads(setti
 @pytest.mark.parametrize("settings", SETTINGS, ids=repr)
 def test_candidates_built_alone(settings, dtype):
     """The population, its rows one by one, and mean plus step: the same bits."""
-    search = Search(settings, 77, dtype)
+    search = PureRun(settings, 77, dtype)
     module, params, state, z = search.module, search.params, search.state, search.draws(0)
     x = module.ask(params, state, z)
     step = module.transform(params, state, z)
@@ -157,7 +157,7 @@ FULL = [fmnes.FMNES(), fmnes.DXNESIC(), fmnes.XNES(), fmnes.CMAES()]
 @given(dim=st.integers(2, 200), seed=st.integers(0, 100), share=st.sampled_from([0.0, 0.3, 1.0]))
 def test_full_matrices(settings, dtype, dim, seed, share):
     """Three generations, some of the candidates infeasible: the same ranks, and the same steps."""
-    search = Search(settings, dim, dtype)
+    search = PureRun(settings, dim, dtype)
     module, params = search.module, search.params
     ours = theirs = search.state
     for generation in range(3):

@@ -1,4 +1,4 @@
-"""The compiled engine: CR-FM-NES on NumPy arrays, two calls a generation into native/."""
+"""The compiled engine: CR-FM-NES on NumPy arrays, with one call each for ask and tell."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class CompiledEngine:
         dtype = state.mean.dtype
         make = _native.CRFMNES64 if dtype == np.float64 else _native.CRFMNES32
         constants, rates = cr_fm_nes.tables(params)
-        self._native = make(
+        self._compiled = make(
             dim=params.dim,
             popsize=params.popsize,
             safe=params.safe,
@@ -35,34 +35,34 @@ class CompiledEngine:
             record=Generation,
         )
         vectors = state._asdict() | {"sigma": float(state.sigma)}
-        self._native.set_state(**vectors, initial=spec.initial, tolx=spec.tolx)
-        self.initial = np.broadcast_to(self._native.initial, (params.dim,))
-        self.best = self._native.best  # a view: it changes when a better candidate is told
+        self._compiled.set_state(**vectors, initial=spec.initial, tolx=spec.tolx)
+        self.initial = np.broadcast_to(self._compiled.initial, (params.dim,))
+        self.best = self._compiled.best  # a view: it changes when a better candidate is told
         if spec.best is not None:
             self.best[...] = spec.best
         self._dtype, self._dim = dtype, params.dim
 
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Candidates first to last - 1, as a fresh array or in ``out``."""
+        """Return candidates ``first`` to ``last - 1`` as a fresh array, or fill ``out``."""
         if out is None:
             x = out = np.empty((last - first, self._dim), self._dtype)
         elif out.flags.carray and out.dtype == self._dtype:
             x = out
         else:
             x = np.empty(out.shape, self._dtype)
-        self._native.ask(x, first)
+        self._compiled.ask(x, first)
         if x is not out:
             out[...] = x
         return out
 
     def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
-        """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
-        generation: Generation = self._native.tell(values, best_so_far)
+        """Update the state; a candidate better than ``best_so_far`` becomes `best`."""
+        generation: Generation = self._compiled.tell(values, best_so_far)
         return generation
 
     @property
     def state(self) -> cr_fm_nes.State:
-        """The state, in views that change with it."""
-        now = self._native
+        """The state, in views that change with the next `tell`."""
+        now = self._compiled
         sigma = np.asarray(now.sigma, self._dtype)
         return cr_fm_nes.State(now.mean, sigma, now.D, now.v, now.p_sigma, now.p_c)
