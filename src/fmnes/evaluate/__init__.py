@@ -7,11 +7,9 @@ wrong in between: exceptions, bad values, hangs and dead workers. The way of the
         without workers   a loop over the rows, or calls of a map     _evaluator
         with workers      Driver: submits chunks of rows, waits,      _driver
                           retries, and records values
-                              its workers are WorkerGroups            _group
+                              the workers are WorkerGroups            _group, _workers
                                   processes of our own                _worker, _process
-                                  a pool of the user                  _pool, with one Backend
-                                                                      per library:
-                                                                      _backends, _dask, _ray
+                                  pools of the user                   _executor, _dask, _ray
                                   workers that hold the search        cluster/
 
 `_chunks` decides how many candidates go out at a time. `_payload` sends the objective and large

@@ -1,7 +1,6 @@
 """Dask: a `distributed.Client`, or the executor that a client makes."""
 
 import functools
-import itertools
 import os
 import socket
 import time
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from fmnes.evaluate._backends import ElasticBackend
+from fmnes.evaluate._executor import ElasticPool
 from fmnes.evaluate._outcome import EvaluationError, Failure
 from fmnes.evaluate._payload import ignore_interrupts
 
@@ -21,29 +20,33 @@ _RESTART_SECONDS = 10  # to wait for a worker that is restarted
 _known_clients: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
-class DaskBackend(ElasticBackend):
+class DaskPool(ElasticPool):
     """Tasks of Dask, which itself repeats the chunks of a dead worker up to four times.
 
-    Dask counts a death against all chunks that were at the worker, the waiting ones too, so this
-    backend does not isolate. Cancelling a running chunk does not end it: the nanny has to restart
+    Dask counts a death against all chunks that were at the worker, the waiting ones too, so a
+    chunk is not isolated. Cancelling a running chunk does not end it: the nanny has to restart
     the worker.
     """
 
     isolates = False
 
-    def __init__(self, pool: Any) -> None:
-        super().__init__(pool)
-        self.client = getattr(pool, "_client", pool)  # of an executor, or the pool itself
-        self._executor = self.client.get_executor(pure=False)
+    def _reset(self) -> None:
+        super()._reset()
+        self._executor: Any = None  # of the client
         self._keys: dict[Future[Any], str] = {}
         self._started: set[Any] = set()  # names of workers
         self._last_seen: dict[Any, float] = {}  # when the scheduler listed each worker last
-        self._name, self._numbers = uuid.uuid4().hex, itertools.count()
-        if self.client not in _known_clients:
-            _known_clients.add(self.client)
+
+    @property
+    def client(self) -> Any:
+        """The pool itself, or the client of an executor."""
+        client = getattr(self.pool, "_client", self.pool)
+        if client not in _known_clients:
+            _known_clients.add(client)
             driver = socket.gethostname(), os.getpid()
             # Ctrl-C reaches the workers of a LocalCluster, too, and would end them.
-            self.client.register_worker_callbacks(functools.partial(_ignore_interrupts, driver))
+            client.register_worker_callbacks(functools.partial(_ignore_interrupts, driver))
+        return client
 
     def count(self) -> int:
         """The number of threads of all workers; workers that the cluster gave up are replaced.
@@ -69,34 +72,35 @@ class DaskBackend(ElasticBackend):
             cluster.scale(size)
         return sum(self.client.nthreads().values())
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+    def _call(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Start a task; the handle is a Future of `concurrent.futures`."""
         import dask
 
-        key = f"fmnes-{self._name}-{next(self._numbers)}"
+        key = f"fmnes-{uuid.uuid4().hex}"
         # Large data travel with the first chunks. If they were scattered, they would be lost with
         # the worker that holds them, and the chunks that need them would wait for ever.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2**62}):
+            if self._executor is None:
+                self._executor = self.client.get_executor(pure=False)
             handle: Future[Any] = self._executor.submit(function, *args, key=key)
         self._keys[handle] = key
         handle.add_done_callback(lambda done: self._keys.pop(done, None))
         return handle
 
-    def failure(self, error: Exception) -> Failure:
+    def _failure(self, error: Exception) -> Failure:
         """Why Dask lost a chunk: after its own attempts the chunk itself counts as the cause."""
         attempts = getattr(error, "allowed_failures", 0)  # of Dask's KilledWorker
-        return super().failure(error)._replace(lost=not attempts)
+        return super()._failure(error)._replace(lost=not attempts)
 
     def is_queued(self, handle: Future[Any]) -> bool:
         return self._worker_of(handle) is None
 
-    def stop(self, handle: Future[Any]) -> bool:
+    def _kill(self, handle: Future[Any]) -> None:
         """Restart the worker that runs a chunk, and only that one."""
         worker = self._worker_of(handle)
         handle.cancel()
         if worker is not None:
             self.restart(worker)
-        return True
 
     def restart(self, worker: str) -> None:
         """End a worker with all that it runs; its nanny starts it again."""
@@ -108,9 +112,9 @@ class DaskBackend(ElasticBackend):
         if status.get(worker) not in ("OK", "removed") and worker in self.client.nthreads():
             raise EvaluationError(f"timeout: the Dask worker {worker} hangs and was not ended")
 
-    def end(self, *, force: bool) -> None:
+    def _shut_down(self, pool: Any, force: bool) -> None:
         """Close the client, and with it a cluster that the client made."""
-        self.client.close()
+        getattr(pool, "_client", pool).close()
 
     def _worker_of(self, handle: Future[Any]) -> str | None:
         key = self._keys.get(handle)

@@ -64,6 +64,16 @@ class Driver:
         self._busy: Counter[WorkerGroup] = Counter()  # chunks in each group
         self._reserved: set[WorkerGroup] = set()  # groups that run one suspect alone
 
+    @property
+    def can_stop(self) -> bool:
+        """Whether chunks that hang can be ended."""
+        return any(group.can_stop for group in self._all_groups)
+
+    @property
+    def builds(self) -> bool:
+        """Whether workers should build the candidates of a large population themselves."""
+        return all(group.builds for group in self._all_groups)
+
     def run(self, workload: Workload, record: EvaluationRecord) -> None:
         """Evaluate the open candidates of the record; after an exception no worker is busy."""
         self._workload, self._record = workload, record

@@ -1,6 +1,6 @@
 """`Evaluator`: where and how a population is evaluated, and what happens after failures."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -11,15 +11,12 @@ from fmnes._arrays import to_host
 from fmnes._population import Population
 from fmnes.evaluate._call import ObjectiveCall, evaluate_one
 from fmnes.evaluate._driver import Driver
-from fmnes.evaluate._group import WorkerGroup
 from fmnes.evaluate._outcome import EvaluationRecord, Failure, OnError, Outcome, ValueCallback
 from fmnes.evaluate._payload import ObjectivePickler, Workload
 from fmnes.evaluate._policies import Policies
-from fmnes.evaluate._pool import ExecutorPool
 from fmnes.evaluate._values import to_value, to_values
-from fmnes.evaluate._worker import ProcessWorker
+from fmnes.evaluate._workers import is_factory, worker_groups
 from fmnes.evaluate.cluster._cluster import Cluster
-from fmnes.evaluate.cluster._group import ReplicaGroup
 
 MapLike = Callable[..., Iterable[Any]]
 
@@ -87,22 +84,26 @@ class Evaluator:
         chunksize: int | None = None,
     ) -> None:
         self._policies = Policies(timeout, retries, on_error, fraction, chunksize).checked()
-        self._groups = _worker_groups(workers)
+        self._workers, self._pickler = workers, ObjectivePickler()
+        # A function that makes a pool is called at the first evaluation.
+        self._driver = None if is_factory(workers) else self._new_driver()
         # The workers of a cluster always build their candidates: that is its purpose.
         self._large = 0 if isinstance(workers, Cluster) else _LARGE
         self._map: MapLike = map
         # Without workers and policies, exceptions of the objective propagate unchanged.
-        self._plain = not self._groups and retries == 0 and on_error == "raise"
-        if timeout is not None and not any(group.can_stop for group in self._groups):
+        self._plain = workers is None and retries == 0 and on_error == "raise"
+        if timeout is not None and self._driver is not None and not self._driver.can_stop:
             raise ValueError(
                 "timeout: expected None, because only workers that can be killed and replaced have "
                 f"a time limit, got {timeout!r}; workers is {workers!r}, not an int, a function "
                 "that makes a pool, Dask or Ray"
             )
-        if not self._groups and (fraction < 1 or chunksize is not None):
+        if workers is None and (fraction < 1 or chunksize is not None):
             name, value = ("fraction", fraction) if fraction < 1 else ("chunksize", chunksize)
             raise ValueError(f"{name}: expected workers to go with it, got {value!r} without")
-        self._driver, self._pickler = Driver(self._groups, self._policies), ObjectivePickler()
+
+    def _new_driver(self) -> Driver:
+        return Driver(worker_groups(self._workers), self._policies)
 
     @classmethod
     def from_map(
@@ -134,7 +135,7 @@ class Evaluator:
         value, in the order of completion. After a failure the value is NaN and the error is its
         traceback; otherwise the error is None.
         """
-        if isinstance(x, Population) and not self._groups:
+        if isinstance(x, Population) and self._workers is None:
             x = x.rows()
         x, popsize = read_only(x), x.shape[0]
         if self._plain and not known and report is None:
@@ -145,19 +146,24 @@ class Evaluator:
         if self._plain:
             for i in list(record.open):
                 record.succeed(i, to_value(fun(x[i, ...], *args), i))
-        elif self._groups and record.open:
-            self._driver.run(Workload(call, x, self._pickler), record)
-        elif record.open:
+        elif record.open and self._workers is None:
             self._evaluate_by_map(call, x, record)
+        elif record.open:
+            self._driver = self._driver or self._new_driver()
+            self._driver.run(Workload(call, x, self._pickler), record)
         return record.outcome()
 
     def builds(self, nbytes: int) -> bool:
         """Whether workers should build a population of so many bytes themselves."""
-        return nbytes >= self._large and any(group.builds for group in self._groups[:1])
+        if self._workers is None or nbytes < self._large:
+            return False
+        self._driver = self._driver or self._new_driver()
+        return self._driver.builds
 
     def close(self) -> None:
         """End the processes and pools that this object made; a later `evaluate` makes new ones."""
-        self._driver.close()
+        if self._driver is not None:
+            self._driver.close()
 
     def __enter__(self) -> Self:
         return self
@@ -207,22 +213,3 @@ def read_only(x: Any) -> Any:
     view = x.view()
     view.flags.writeable = False
     return view
-
-
-def _worker_groups(workers: Any) -> Sequence[WorkerGroup]:
-    """The worker groups that a `workers` argument stands for; none for None."""
-    if workers is None:
-        return []
-    if isinstance(workers, (int, np.integer)) and not isinstance(workers, bool):
-        return [ProcessWorker() for _ in range(checks.integer("workers", workers, least=1))]
-    if isinstance(workers, Cluster):
-        return [ReplicaGroup(workers)]
-    has_submit = hasattr(workers, "submit")
-    if callable(workers) and (isinstance(workers, type) or not has_submit):
-        return [ExecutorPool(make=workers)]
-    if has_submit:
-        return [ExecutorPool(workers)]
-    raise TypeError(
-        "workers: expected None, a number of processes, an object with a `submit` method, a "
-        f"function that makes one, or a Cluster, got {type(workers).__name__}: {workers!r}"
-    )

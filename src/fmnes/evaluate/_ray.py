@@ -1,10 +1,10 @@
 """Ray: tasks of a cluster that `ray.init` has joined, with the ``submit`` of an Executor."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from fmnes.evaluate._backends import ElasticBackend
+from fmnes.evaluate._executor import ElasticPool
 
 
 class RayExecutor:
@@ -42,7 +42,7 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
-class RayBackend(ElasticBackend):
+class RayPool(ElasticPool):
     """Tasks of Ray: a worker that dies or is killed costs one chunk."""
 
     def count(self) -> int:
@@ -55,21 +55,18 @@ class RayBackend(ElasticBackend):
         fits = [available.get(name, 0) / need for name, need in needs.items() if need]
         return int(min(fits, default=1))
 
-    def share(self, data: bytes) -> Any:
+    def _share(self, data: bytes) -> Any:
         """A reference into Ray's object store."""
         import ray
 
         return ray.put(data)
 
-    def stop(self, handle: Any) -> bool:
+    def _kill(self, handle: Any) -> None:
         """Kill the process of the task."""
         import ray
 
         ray.cancel(handle.object_ref, force=True)
-        return True
 
-    def drop(self, handle: Any) -> None:
-        self.stop(handle)
-
-    def end(self, *, force: bool) -> None:
-        """Do nothing: all tasks were dropped one by one, and the caller owns the cluster."""
+    def drop(self, handles: Sequence[Any]) -> None:
+        for handle in handles:
+            self._kill(handle)

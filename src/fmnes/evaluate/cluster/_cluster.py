@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from fmnes import _checks as checks
-from fmnes.evaluate._backends import is_from
 from fmnes.evaluate._ray import RayExecutor
 from fmnes.evaluate.cluster._dask import DaskHost
 from fmnes.evaluate.cluster._ray import RayHost
@@ -77,4 +76,6 @@ class Cluster:
 
 def _is_dask(pool: Any) -> bool:
     """Whether a pool is a Client of Dask, not one of its executors."""
-    return is_from("distributed", pool) and hasattr(pool, "restart_workers")
+    bases = type(pool).__mro__
+    is_dask = any(base.__module__.startswith("distributed.") for base in bases)
+    return is_dask and hasattr(pool, "restart_workers")

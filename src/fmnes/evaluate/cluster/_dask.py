@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any
 
-from fmnes.evaluate._dask import DaskBackend
+from fmnes.evaluate._dask import DaskPool
 from fmnes.evaluate._outcome import EvaluationError
 from fmnes.evaluate.cluster._replica import Replica
 
@@ -36,13 +36,13 @@ class DaskHost:
     """
 
     def __init__(self, client: Any) -> None:
-        self._client, self._backend = client, DaskBackend(client)
+        self._client, self._pool = client, DaskPool(client)
         self._actors: list[_DaskActor] = []
         self._hanging: set[str] = set()  # workers that could not be restarted
 
     def count(self) -> int:
         """The number of workers."""
-        self._backend.count()  # replaces the workers that the cluster has given up
+        self._pool.count()  # replaces the workers that the cluster has given up
         return len(self._client.nthreads())
 
     def start(self) -> _DaskActor:
@@ -68,7 +68,7 @@ class DaskHost:
             return
         if busy and actor.future.status == "finished":
             try:
-                self._backend.restart(actor.address)
+                self._pool.restart(actor.address)
             except EvaluationError as error:
                 logger.warning("workers: %s; it is left alone", error)
                 self._hanging.add(actor.address)

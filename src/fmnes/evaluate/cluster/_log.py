@@ -6,15 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmnes._population import Population
+from fmnes._population import Lineage, Population
 
 _EVERY = 16  # generations between two checkpoints, and the most that a new worker replays
 
 
 class Position(NamedTuple):
-    """A generation of one run; the log counts the runs that it has seen."""
+    """A generation of one run."""
 
-    run: int
+    run: object  # see `Lineage`
     generation: int
 
 
@@ -32,24 +32,19 @@ class UpdateLog:
         # no checkpoint.
         self._values: list[NDArray[np.float64]] = []
         self._values_from = 0
-        self.position = Position(0, 0)
+        self.position = Position(None, 0)
         self.fingerprint = 0
 
     def append(self, population: Population) -> None:
-        """Add the next generation, or the first one of another run."""
-        last, self._population = self._population, population
-        before, after = last and last.lineage, population.lineage
-        run, generation = self.position.run, population.generation
-        follows = before and after and before.run is after.run
-        values = after.values if after and follows else None
-        if values is not None and generation == self.position.generation + 1:
+        """Add the next generation, or begin again with a generation that is not the next one."""
+        run, values = population.lineage or Lineage(object(), None)
+        last, self.position = self.position, Position(run, population.generation)
+        if self.position == (last.run, last.generation + 1) and values is not None:
             self._values.append(values)
         else:
-            run += 1
-            self._values, self._values_from = [], generation
+            self._values, self._values_from = [], population.generation
             self._take_checkpoint(population)
-        self.position = Position(run, generation)
-        self.fingerprint = population.fingerprint()
+        self._population, self.fingerprint = population, population.fingerprint()
 
     def confirm(self) -> None:
         """Note that a worker reached the current state by its own updates."""
@@ -64,7 +59,7 @@ class UpdateLog:
 
         If the log does not reach back to it, a checkpoint and the values since that checkpoint.
         """
-        if position is not None and position.run == self.position.run:
+        if position is not None and position.run is self.position.run:
             known = position.generation - self._values_from
             if known >= 0:
                 return b"", self._values[known:]

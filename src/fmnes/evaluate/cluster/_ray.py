@@ -3,7 +3,7 @@
 from concurrent.futures import Future
 from typing import Any
 
-from fmnes.evaluate._ray import RayBackend, RayExecutor
+from fmnes.evaluate._ray import RayExecutor, RayPool
 from fmnes.evaluate.cluster._replica import Replica
 
 
@@ -13,7 +13,7 @@ class RayHost:
     def __init__(self, pool: RayExecutor) -> None:
         import ray
 
-        self.count = RayBackend(pool).count
+        self.count = RayPool(pool).count
         options = {name: value for name, value in pool.options.items() if name != "max_retries"}
         self._make = ray.remote(**options)(Replica)
 

@@ -1,0 +1,65 @@
+"""What the `workers` argument stands for."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fmnes import _checks as checks
+from fmnes.evaluate._dask import DaskPool
+from fmnes.evaluate._executor import (
+    ExecutorPool,
+    LokyPool,
+    MPIPool,
+    ProcessPool,
+    SubmititPool,
+    made_by,
+)
+from fmnes.evaluate._group import WorkerGroup
+from fmnes.evaluate._ray import RayPool
+from fmnes.evaluate._worker import ProcessWorker
+from fmnes.evaluate.cluster._cluster import Cluster
+from fmnes.evaluate.cluster._group import ReplicaGroup
+
+# The package that defines a pool -> its class of worker group. Recognised by name: nothing is
+# imported before it is used.
+POOLS: dict[str, type[ExecutorPool]] = {
+    "distributed": DaskPool,
+    "fmnes.evaluate._ray": RayPool,
+    "loky": LokyPool,
+    "joblib.externals.loky": LokyPool,
+    "mpi4py": MPIPool,
+    "submitit": SubmititPool,
+    "concurrent.futures.process": ProcessPool,
+}
+
+
+def is_factory(workers: Any) -> bool:
+    """Whether `workers` is a function or class that makes a pool."""
+    return callable(workers) and (isinstance(workers, type) or not hasattr(workers, "submit"))
+
+
+def worker_groups(workers: Any) -> Sequence[WorkerGroup]:
+    """The worker groups for a `workers` argument; a function that makes a pool is called."""
+    if workers is None:
+        return []
+    if isinstance(workers, (int, np.integer)) and not isinstance(workers, bool):
+        return [ProcessWorker() for _ in range(checks.integer("workers", workers, least=1))]
+    if isinstance(workers, Cluster):
+        return [ReplicaGroup(workers)]
+    if is_factory(workers):
+        return [_pool(made_by(workers), workers)]
+    if hasattr(workers, "submit"):
+        return [_pool(workers, None)]
+    raise TypeError(
+        "workers: expected None, a number of processes, an object with a `submit` method, a "
+        f"function that makes one, or a Cluster, got {type(workers).__name__}: {workers!r}"
+    )
+
+
+def _pool(pool: Any, make: Callable[[], Any] | None) -> ExecutorPool:
+    for base in type(pool).__mro__:
+        for package, kind in POOLS.items():
+            if f"{base.__module__}.".startswith(f"{package}."):
+                return kind(pool, make)
+    return ExecutorPool(pool, make)
