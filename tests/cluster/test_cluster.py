@@ -35,12 +35,19 @@ def serial():
     return digest(search(None))
 
 
-def on_update(host, number, act):
-    """Call ``act(actor)`` before the update of that number that an actor is asked for, once."""
+def on_update(host, generation, act):
+    """Call ``act(actor)`` once, before the first update from that generation or a later one.
+
+    An actor may sit out some generations. But one of two takes part in two of the last three,
+    so that this happens for every generation up to 37 of 40.
+    """
     acted = []
 
     def before(actor, method):
-        if method == "follow" and actor.calls.count("follow") == number and not acted:
+        population = actor.replica._population
+        if method != "follow" or population is None or acted:
+            return
+        if population.generation >= generation:
             acted.append(actor)
             act(actor)
 
@@ -88,7 +95,7 @@ def test_the_states_are_compared_every_generation(serial):
 
 def test_a_lost_workers_candidates_are_done_elsewhere(serial):
     host = LocalHost(2)
-    on_update(host, 7, lambda actor: setattr(actor, "is_lost", True))
+    on_update(host, 6, lambda actor: setattr(actor, "is_lost", True))
     assert digest(search(Cluster(host))) == serial
     assert len(host.actors) == host.calls("join") == 3
 
@@ -135,7 +142,7 @@ def test_a_worker_that_dies_at_every_start_is_left_out(serial):
     assert len(host.actors) == 1 + 3
 
 
-@pytest.mark.parametrize("generation", [2, 9, 38])
+@pytest.mark.parametrize("generation", [1, 8, 37])
 @pytest.mark.parametrize("field", ["mean", "D", "v", "p_sigma", "p_c"])
 def test_a_worker_whose_state_is_altered_begins_anew(field, generation, serial, caplog):
     host = LocalHost(2)
