@@ -2,9 +2,8 @@
 
 import functools
 import os
-import socket
+import platform
 import time
-import uuid
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -43,7 +42,7 @@ class DaskPool(ElasticPool):
         client = getattr(self.pool, "_client", self.pool)
         if client not in _known_clients:
             _known_clients.add(client)
-            driver = socket.gethostname(), os.getpid()
+            driver = platform.node(), os.getpid()
             # Ctrl-C reaches the workers of a LocalCluster, too, and would end them.
             client.register_worker_callbacks(functools.partial(_ignore_interrupts, driver))
         return client
@@ -76,7 +75,7 @@ class DaskPool(ElasticPool):
         """Start a task; the handle is a Future of `concurrent.futures`."""
         import dask
 
-        key = f"fmnes-{uuid.uuid4().hex}"
+        key = f"fmnes-{os.urandom(16).hex()}"
         # Large data travel with the first chunks. If they were scattered, they would be lost with
         # the worker that holds them, and the chunks that need them would wait for ever.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2**62}):
@@ -124,5 +123,5 @@ class DaskPool(ElasticPool):
 
 def _ignore_interrupts(driver: tuple[str, int]) -> None:
     """Ignore Ctrl-C in a worker, unless it is a thread of the driver's process."""
-    if (socket.gethostname(), os.getpid()) != driver:
+    if (platform.node(), os.getpid()) != driver:
         ignore_interrupts()

@@ -9,10 +9,10 @@ per worker and not O(lambda d), and the objective is sent once for a whole searc
 import contextlib
 import functools
 import itertools
+import os
 import pickle
 import signal
 import threading
-import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from fmnes.evaluate._call import IN_WORKER, ChunkResult, ObjectiveCall, attempt,
 from fmnes.evaluate._outcome import EvaluationError, Failure
 
 _numbers = itertools.count()
-_session = uuid.uuid4().hex  # several drivers may use the workers of one Dask or Ray cluster
+_session = os.urandom(16).hex()  # several drivers may use the workers of one Dask or Ray cluster
 
 
 class Payload(NamedTuple):

@@ -1,6 +1,7 @@
 """Worker processes: how they start, what they do, and how they end.
 
-`multiprocessing` is imported inside functions: it would make `import fmnes` several percent slower.
+`multiprocessing` and `socket` are imported inside functions, because they would make `import fmnes`
+several percent slower.
 """
 
 import atexit
@@ -10,7 +11,6 @@ import os
 import pickle
 import select
 import signal
-import socket
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -97,6 +97,8 @@ def ready(processes: Sequence[WorkerProcess], seconds: float) -> list[WorkerProc
 
 def _pipe_capacity(connection: Any) -> int:
     """Bytes that can be sent without waiting until the other side reads them."""
+    import socket
+
     if not hasattr(socket, "AF_UNIX"):  # pipes of Windows
         return 0
     with socket.socket(fileno=os.dup(connection.fileno())) as end:

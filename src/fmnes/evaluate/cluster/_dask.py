@@ -4,7 +4,7 @@
 """
 
 import logging
-import uuid
+import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any
@@ -94,7 +94,7 @@ class DaskHost:
             await asyncio.sleep(_POLL_SECONDS)
         actor.address = free[0]
         actor.future = self._client.submit(
-            Replica, actor=True, workers=[actor.address], key=f"fmnes-{uuid.uuid4().hex}"
+            Replica, actor=True, workers=[actor.address], key=f"fmnes-{os.urandom(16).hex()}"
         )
         try:
             actor.proxy = await _unless_lost(actor, actor.future, is_alive)

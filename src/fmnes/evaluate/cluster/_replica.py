@@ -2,7 +2,7 @@
 
 import os
 import pickle
-import socket
+import platform
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,7 +54,7 @@ class Replica:
 
     def join(self) -> tuple[dict[str, Any], str]:
         """The identity of this process, and where it runs."""
-        return identity(), f"process {os.getpid()} on {socket.gethostname()}"
+        return identity(), f"process {os.getpid()} on {platform.node()}"
 
     def hold(self, objective: bytes) -> ChunkResult:
         """Load the objective."""
