@@ -1,18 +1,19 @@
-"""Which kernels are in use and how many threads they may take."""
+"""Which kernels are in use, and how many threads they may use."""
 
-import operator
 import sys
 
 import numpy as np
 
+from fmnes import _checks as checks
 from fmnes import kernels
+from fmnes._version import __version__
 
 if kernels.in_use == "native":
     from fmnes.kernels import _native
 
 
 def get_num_threads() -> int:
-    """The number of threads that the compiled kernels may use; 1 without them.
+    """Return the number of threads that the compiled kernels may use; 1 without them.
 
     Examples
     --------
@@ -24,10 +25,10 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(n: int) -> None:
-    """Let the compiled kernels use up to n threads; no result depends on the number.
+    """Let the compiled kernels use up to n threads. Results do not depend on the number.
 
-    Threads are used only where they pay, which takes many variables. The array-agnostic kernels
-    have no threads of their own: there this changes nothing.
+    The kernels use several threads only if there are enough variables to make it worthwhile. The
+    array-agnostic kernels have no threads: for them this changes nothing.
 
     Examples
     --------
@@ -38,20 +39,15 @@ def set_num_threads(n: int) -> None:
     1
     >>> fmnes.set_num_threads(before)
     """
-    try:
-        number = operator.index(n)
-    except TypeError:
-        raise TypeError(f"n: expected a whole number of threads, got {n!r}") from None
-    if not 1 <= number <= kernels.MAX_THREADS:
-        raise ValueError(
-            f"n: expected a number of threads from 1 to {kernels.MAX_THREADS}, got {n}"
-        )
+    number = checks.integer("n", n, least=1)
+    if number > kernels.MAX_THREADS:
+        raise ValueError(f"n: expected at most {kernels.MAX_THREADS} threads, got {n}")
     if kernels.in_use == "native":
         _native.set_num_threads(number)
 
 
 def config() -> dict[str, object]:
-    """What `show_config` prints, as a dictionary.
+    """Return what `show_config` prints, as a dictionary.
 
     Examples
     --------
@@ -59,8 +55,6 @@ def config() -> dict[str, object]:
     >>> fmnes.config()["kernels"] in ("native", "agnostic")
     True
     """
-    from fmnes import __version__  # set last in the package's __init__
-
     native = kernels.in_use == "native"
     return {
         "fmnes": __version__,
@@ -77,7 +71,7 @@ def config() -> dict[str, object]:
 
 
 def show_config() -> None:
-    """Print which kernels are in use and why, the instruction level, threads and versions.
+    """Print versions, the kernels in use and why, their instruction level, and threads.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Test problems: those of the CR-FM-NES paper, and those that show where a method ends.
+"""Test problems: those of the CR-FM-NES paper, and some that show the limits of methods.
 
 >>> from fmnes.problems import PROBLEMS
 >>> problem = PROBLEMS["ellipsoid"](3)
@@ -7,14 +7,15 @@
 >>> problem([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]).shape
 (2,)
 
-A problem is a function that also knows its minimum and where the paper starts the search:
+A problem is a function that also knows its minimum and the paper's starting point:
 
 >>> import fmnes
 >>> result = fmnes.minimize(problem, problem.x0, problem.sigma0, ftarget=1e-10, rng=1)
 >>> result.success
 True
 
-Rows are candidates: a problem takes (n, d) or (d,), and returns (n,) or a scalar, in float64.
+Rows are candidates: a problem takes an array of shape (n, d) or (d,), and returns n values or one,
+in float64.
 """
 
 from collections.abc import Callable
@@ -32,21 +33,18 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A function to minimise, with what is known about it.
-
-    It can be pickled, so it can be sent to other processes.
-    """
+    """A function to minimise, with what is known about it. It can be pickled."""
 
     name: str
     dim: int
     x0: Vector = field(repr=False)  # the initial mean of the paper
     sigma0: float  # the initial step size of the paper
     x_opt: Vector = field(repr=False)  # where the minimum is
-    function: Callable[[Vector], Vector] = field(repr=False)  # of rows x
+    function: Callable[[Vector], Any] = field(repr=False)  # of rows x
     minimum: float = 0.0
 
     def __call__(self, x: ArrayLike) -> Vector:
-        """The values of the rows of x, or the value of one vector x."""
+        """Return the values of the rows of x, or the value of one vector x."""
         rows = np.asarray(x)
         if rows.ndim not in (1, 2) or rows.shape[-1] != self.dim:
             raise ValueError(
@@ -59,30 +57,29 @@ class Problem:
 
 
 def sphere(dim: int) -> Problem:
-    """The sum of x_i^2."""
+    """Return the sphere function: the sum of x_i^2."""
     return _problem("sphere", dim, _weighted_sphere, scale=np.ones(dim))
 
 
 def ktablet(dim: int, k: int | None = None) -> Problem:
-    """sum_{i <= k} x_i^2 + sum_{i > k} (100 x_i)^2; k = d/4 unless given."""
+    """Return sum_{i <= k} x_i^2 + sum_{i > k} (100 x_i)^2, by default with k = d/4."""
     long = dim // 4 if k is None else k
     scale = np.where(np.arange(dim) < long, 1.0, 100.0)
     return _problem("ktablet", dim, _weighted_sphere, scale=scale)
 
 
 def ellipsoid(dim: int, ratio: float = 1000.0) -> Problem:
-    """The sum of (ratio^((i-1)/(d-1)) x_i)^2: a Hessian of condition number ratio^2."""
+    """Return the sum of (ratio^((i-1)/(d-1)) x_i)^2; its Hessian has condition number ratio^2."""
     return _problem("ellipsoid", dim, _weighted_sphere, scale=_spread(ratio, dim))
 
 
 def rosenbrock(dim: int) -> Problem:
-    """sum_{i < d} 100 (x_{i+1} - x_i^2)^2 + (x_i - 1)^2: a curved valley; constant for d = 1."""
-    x0, x_opt = _constant(dim, 0.0), _constant(dim, 1.0)
-    return Problem("rosenbrock", dim, x0, 0.5, x_opt, _rosenbrock)
+    """Return sum_{i < d} 100 (x_{i+1} - x_i^2)^2 + (x_i - 1)^2, a curved valley; 0 for d = 1."""
+    return _problem("rosenbrock", dim, _rosenbrock, start=0.0, sigma0=0.5, optimum=1.0)
 
 
 def rastrigin(dim: int) -> Problem:
-    """10 d + sum (x_i^2 - 10 cos(2 pi x_i)): a local minimum near every vector of integers."""
+    """Return 10 d + sum (x_i^2 - 10 cos(2 pi x_i)), with local minima near integer vectors."""
     return _problem("rastrigin", dim, _rastrigin)
 
 
@@ -90,27 +87,30 @@ def rastrigin(dim: int) -> Problem:
 
 
 def cigar(dim: int, condition: float = 1e6, spread: float = 1.0, seed: int = 0) -> Problem:
-    """One long axis u: c |y|^2 - (c - 1) <u, y>^2 with y_i = spread^((i-1)/(d-1)) x_i.
+    """Return a function with one long axis u: c |y|^2 - (c - 1) <u, y>^2.
 
-    Its inverse Hessian is (1/2c) S^-1 (I + (c - 1) u u^T) S^-1 with S the diagonal matrix of the
-    stretching: exactly the form D (I + v v^T) D that CR-FM-NES and VD-CMA can learn.
+    The variables y_i = spread^((i-1)/(d-1)) x_i, or y = S x, are stretched by ``spread``. The
+    inverse Hessian (1/2c) S^-1 (I + (c - 1) u u^T) S^-1 has exactly the form D (I + v v^T) D that
+    CR-FM-NES and VD-CMA can learn.
     """
     u, scale = _unit_vector(dim, seed), _spread(spread, dim)
     return _problem("cigar", dim, _two_scales, u=u, along=1.0, across=condition, scale=scale)
 
 
 def discus(dim: int, condition: float = 1e6, seed: int = 0) -> Problem:
-    """One short axis u: |x|^2 + (c - 1) <u, x>^2. Not of the form D (I + v v^T) D."""
-    u = _unit_vector(dim, seed)
-    return _problem(
-        "discus", dim, _two_scales, u=u, along=condition, across=1.0, scale=np.ones(dim)
-    )
+    """Return a function with one short axis u: |x|^2 + (c - 1) <u, x>^2.
+
+    Its inverse Hessian does not have the form D (I + v v^T) D.
+    """
+    u, scale = _unit_vector(dim, seed), np.ones(dim)
+    return _problem("discus", dim, _two_scales, u=u, along=condition, across=1.0, scale=scale)
 
 
 def twoaxes(dim: int, condition: float = 1e6, seed: int = 0) -> Problem:
-    """A rotated ellipsoid with d/2 long and d/2 short axes. Only a full matrix can learn it.
+    """Return a rotated ellipsoid with d/2 long and d/2 short axes.
 
-    It keeps a rotation matrix: O(d^2) memory and O(d^2) time a candidate.
+    Only methods with a full covariance matrix can learn it. Its rotation matrix takes O(d^2)
+    memory, and O(d^2) time for each candidate.
     """
     scale = np.where(np.arange(dim) < dim - dim // 2, 1.0, np.sqrt(condition))
     return _problem("twoaxes", dim, _rotated_sphere, rotation=_rotation(dim, seed), scale=scale)
@@ -120,91 +120,82 @@ def twoaxes(dim: int, condition: float = 1e6, seed: int = 0) -> Problem:
 
 
 def halfspaces(dim: int) -> Problem:
-    """The sphere where every x_i >= 0, +inf (infeasible) elsewhere: the minimum is in a corner."""
-    return Problem("halfspaces", dim, _constant(dim, 10.0), 2.0, _constant(dim, 0.0), _halfspaces)
+    """Return the sphere if all x_i >= 0 and +inf (infeasible) otherwise: a minimum in a corner."""
+    return _problem("halfspaces", dim, _halfspaces, start=10.0)
 
 
-PROBLEMS: dict[str, Callable[..., Problem]] = {
-    "sphere": sphere,
-    "ktablet": ktablet,
-    "ellipsoid": ellipsoid,
-    "rosenbrock": rosenbrock,
-    "rastrigin": rastrigin,
-    "cigar": cigar,
-    "discus": discus,
-    "twoaxes": twoaxes,
-    "halfspaces": halfspaces,
-}
+_ALL = (sphere, ktablet, ellipsoid, rosenbrock, rastrigin, cigar, discus, twoaxes, halfspaces)
+PROBLEMS: dict[str, Callable[..., Problem]] = {make.__name__: make for make in _ALL}
 
 
-# === What they are made of: functions of rows x, at module level so that they can be pickled ===
+# === Their parts: functions of rows x at module level, so that they can be pickled ===
 
 
 def _problem(
-    name: str, dim: int, function: Callable[..., Vector], **constants: Vector | float
+    name: str,
+    dim: int,
+    function: Callable[..., Any],
+    *,
+    start: float = 3.0,
+    sigma0: float = 2.0,
+    optimum: float = 0.0,
+    **constants: Vector | float,
 ) -> Problem:
-    """A problem whose minimum is 0 at 0, started as in the paper at (3, ..., 3) with sigma 2."""
-    return Problem(
-        name, dim, _constant(dim, 3.0), 2.0, _constant(dim, 0.0), partial(function, **constants)
-    )
-
-
-def _constant(dim: int, value: float) -> Vector:
-    """A vector of equal entries that nobody can change behind the problem's back."""
-    x = np.full(dim, value)
-    x.flags.writeable = False
-    return x
+    """Return a problem; most start as in the paper at (3, ..., 3) with sigma 2."""
+    x0, x_opt = np.full(dim, start), np.full(dim, optimum)
+    x0.flags.writeable = x_opt.flags.writeable = False  # no caller changes them by accident
+    return Problem(name, dim, x0, sigma0, x_opt, partial(function, **constants))
 
 
 def _spread(factor: float, dim: int) -> Vector:
-    """From 1 to ``factor``, evenly in the logarithm; 1 if there is but one."""
+    """Return d numbers from 1 to ``factor``, evenly in the logarithm; 1 if d = 1."""
     return np.asarray(factor ** np.linspace(0.0, 1.0, dim))
 
 
 def _unit_vector(dim: int, seed: int) -> Vector:
-    """A direction drawn evenly from the sphere."""
+    """Return a direction drawn uniformly from the sphere."""
     u = np.random.default_rng(seed).standard_normal(dim)
     return np.asarray(u / np.linalg.norm(u))
 
 
 def _rotation(dim: int, seed: int) -> Vector:
-    """An orthogonal matrix drawn evenly (Haar): the sign of each column made independent of QR."""
+    """Return an orthogonal matrix drawn uniformly (Haar), with signs independent of QR's choice."""
     Q, R = np.linalg.qr(np.random.default_rng(seed).standard_normal((dim, dim)))
     return np.asarray(Q * np.sign(np.diagonal(R)))
 
 
-def _weighted_sphere(x: Vector, scale: Vector) -> Vector:
-    return np.asarray(np.sum((scale * x) ** 2, axis=-1))[()]
+def _weighted_sphere(x: Vector, scale: Vector) -> Any:
+    return np.sum((scale * x) ** 2, axis=-1)
 
 
-def _rotated_sphere(x: Vector, rotation: Vector, scale: Vector) -> Vector:
+def _rotated_sphere(x: Vector, rotation: Vector, scale: Vector) -> Any:
     return _weighted_sphere(x @ rotation, scale)
 
 
-def _two_scales(x: Vector, u: Vector, along: float, across: float, scale: Vector) -> Vector:
-    """Two terms, along <u, y>^2 + across |y - <u, y> u|^2: squares, so that nothing cancels."""
+def _two_scales(x: Vector, u: Vector, along: float, across: float, scale: Vector) -> Any:
+    """Return along <u, y>^2 + across |y - <u, y> u|^2: sums of squares, free of cancellation."""
     y = scale * x
     a = y @ u
-    return np.asarray(along * a**2 + across * np.sum((y - a[..., None] * u) ** 2, axis=-1))[()]
+    return along * a**2 + across * np.sum((y - a[..., None] * u) ** 2, axis=-1)
 
 
-def _rosenbrock(x: Vector) -> Vector:
+def _rosenbrock(x: Vector) -> Any:
     first, second = x[..., :-1], x[..., 1:]
-    return np.asarray(np.sum(100 * (second - first**2) ** 2 + (first - 1) ** 2, axis=-1))[()]
+    return np.sum(100 * (second - first**2) ** 2 + (first - 1) ** 2, axis=-1)
 
 
-def _rastrigin(x: Vector) -> Vector:
-    """With 1 - cos(t) = 2 sin^2(t/2), which is exact near the minimum."""
-    return np.asarray(np.sum(x**2 + 20 * np.sin(np.pi * x) ** 2, axis=-1))[()]
+def _rastrigin(x: Vector) -> Any:
+    """Use 1 - cos(t) = 2 sin^2(t/2), which is exact near the minimum."""
+    return np.sum(x**2 + 20 * np.sin(np.pi * x) ** 2, axis=-1)
 
 
-def _halfspaces(x: Vector) -> Vector:
-    return np.asarray(np.where(np.all(x >= 0, axis=-1), np.sum(x**2, axis=-1), np.inf))[()]
+def _halfspaces(x: Vector) -> Any:
+    return np.where(np.all(x >= 0, axis=-1), np.sum(x**2, axis=-1), np.inf)
 
 
-# === The same functions, compiled: one pass over the rows, no temporary of their size ===
+# === The same functions, compiled: one pass over the rows, and no temporary arrays ===
 
-_COMPILED: dict[Callable[..., Vector], Callable[..., None]] = {}
+_COMPILED: dict[Callable[..., Any], Callable[..., None]] = {}
 if kernels.in_use == "native":
     from fmnes.kernels import _native
 
@@ -217,15 +208,15 @@ if kernels.in_use == "native":
     }
 
 
-def _values(function: Callable[[Vector], Vector], x: NDArray[Any]) -> Vector:
-    """The values of rows x, or of one vector: from the function's compiled twin if it takes x."""
-    of, constants = function, {}
+def _values(function: Callable[[Vector], Any], x: NDArray[Any]) -> Vector:
+    """Return the values of rows x, or of one vector: compiled if the function and x allow it."""
+    formula, constants = function, {}
     if isinstance(function, partial):
-        of, constants = function.func, function.keywords
-    compiled = _COMPILED.get(of)
+        formula, constants = function.func, function.keywords
+    compiled = _COMPILED.get(formula)
     rows = x if x.dtype == np.float32 else np.asarray(x, dtype=np.float64)
     if compiled is None or not (rows.flags.c_contiguous and rows.flags.aligned):
-        return function(np.asarray(x, dtype=np.float64))
+        return np.asarray(function(np.asarray(x, dtype=np.float64)))[()]
     values = np.empty(x.shape[:-1])
     compiled(x=np.atleast_2d(rows), out=np.atleast_1d(values), **constants)
     return values[()]

@@ -95,7 +95,7 @@ def test_open_bounds_with_sigma0():
 
 @pytest.mark.parametrize("bounds", [None, [(0, 5), (-5, 0), (0, None), (0, 1)]])
 def test_without_sigma0(bounds):
-    with pytest.raises(ValueError, match=r"sigma0: expected options=\{'sigma0': \.\.\.\}, or two"):
+    with pytest.raises(ValueError, match=r"^sigma0: expected .*, got bounds"):
         minimize(ellipsoid, bounds=bounds)
 
 
@@ -104,7 +104,7 @@ def test_tol():
     stopping = fmnes.Stopping(tolx=1e-3, tolfun=1e-3)
     expected = fmnes.minimize(ellipsoid, X0, 2.0, rng=1, stopping=stopping)
     assert (loose.nfev, loose.fun) == (expected.nfev, expected.fun)
-    with pytest.raises(ValueError, match="tol: expected None beside the option stopping"):
+    with pytest.raises(ValueError, match=r"^tol: expected None .*, got "):
         minimize(ellipsoid, tol=1e-3, options={"sigma0": 2.0, "stopping": stopping})
 
 
@@ -252,7 +252,7 @@ def test_a_function_with_its_gradient():
     ],
 )
 def test_constraints_are_an_error(constraints):
-    with pytest.raises(ValueError, match=r"constraints: expected none.*'COBYQA'.*return inf"):
+    with pytest.raises(ValueError, match=r"^constraints: expected none, got "):
         minimize(ellipsoid, constraints=constraints, options={"sigma0": 2.0})
 
 
@@ -265,15 +265,15 @@ def test_an_unknown_option_is_a_warning():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "name"),
     [
-        ({"options": {"sigma0": -1.0}}, "sigma0: expected finite numbers > 0"),
-        ({"options": {"sigma0": 1.0}, "bounds": [(0, 1)] * 4}, "x0: expected a point inside"),
-        ({"options": {"sigma0": 1.0}, "bounds": [(0, 1)] * 3}, "bounds: expected 4 pairs"),
-        ({"bounds": [(0, 1)] * 3}, "bounds: expected 4 pairs"),
+        ({"options": {"sigma0": -1.0}}, "sigma0"),
+        ({"options": {"sigma0": 1.0}, "bounds": [(0, 1)] * 4}, "x0"),
+        ({"options": {"sigma0": 1.0}, "bounds": [(0, 1)] * 3}, "bounds"),
+        ({"options": {"sigma0": 1.0}, "tol": -1.0}, "tol"),
+        ({"bounds": [(0, 1)] * 3}, "bounds"),
     ],
 )
-def test_errors_are_those_of_minimize(arguments, message):
-    with pytest.raises(ValueError, match="expected") as caught:
+def test_errors_name_the_argument(arguments, name):
+    with pytest.raises(ValueError, match=f"^{name}: expected .*, got "):
         minimize(ellipsoid, **arguments)
-    assert message in str(caught.value)

@@ -31,13 +31,13 @@ def test_what_is_set_is_what_is_used(number):
 
 @pytest.mark.parametrize("number", [0, -1, 1025, 2**40])
 def test_a_number_out_of_range_is_an_error(number):
-    with pytest.raises(ValueError, match=rf"^n: expected .* got {number}$"):
+    with pytest.raises(ValueError, match=rf"^n: expected .*, got {number}$"):
         fmnes.set_num_threads(number)
 
 
-@pytest.mark.parametrize("number", [1.0, "2", None])
+@pytest.mark.parametrize("number", [1.5, "2", None])
 def test_what_is_no_whole_number_is_an_error(number):
-    with pytest.raises(TypeError, match=r"^n: expected .* got "):
+    with pytest.raises(TypeError, match=r"^n: expected .*, got "):
         fmnes.set_num_threads(number)
 
 

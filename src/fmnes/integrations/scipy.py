@@ -1,26 +1,27 @@
 """fmnes as a method of `scipy.optimize.minimize`: ``method=fmnes.scipy_method``.
 
-SciPy is imported when it calls, not before: ``import fmnes`` stays light.
+SciPy is imported only when it is needed, so that ``import fmnes`` stays fast.
 """
 
 import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmnes import _checks as checks
 from fmnes._coordinates import read_bounds
 from fmnes._minimize import minimize
 from fmnes._result import Result, Status
 from fmnes._stopping import Stopping
 
-_DEVIATION = 1 / 6  # of the width between two bounds: they are three deviations from their middle
-# SciPy's own numbers where it has one (Nelder-Mead's, and 99 for the callback).
+_DEVIATION = 1 / 6  # of the range: both bounds are three standard deviations from its middle
+# Status codes of SciPy: those of Nelder-Mead, and 99 for the callback.
 _CODES = {Status.MAXFEVALS: 1, Status.MAXITER: 2, Status.CALLBACK: 99}
 _OTHER = 3
-# What `minimize` takes, less what SciPy has an argument or a generic option of its own for.
+# The arguments of `minimize`, except those for which SciPy has an argument or option of its own.
 _OPTIONS = inspect.signature(minimize).parameters.keys() - {
     "fun", "x0", "args", "bounds", "callback", "sigma0", "progress",
 }  # fmt: skip
@@ -42,32 +43,33 @@ def scipy_method(
     disp: bool = False,
     **options: Any,
 ) -> Any:
-    """Hand this to `scipy.optimize.minimize` as its ``method``; SciPy calls it.
+    """Minimise a function for SciPy: pass this as ``method`` to `scipy.optimize.minimize`.
 
-    Derivatives are not used (a RuntimeWarning says so, as with SciPy's own methods that do not);
-    constraints other than bounds are an error. ``callback`` has either of SciPy's signatures,
+    It ignores derivatives with a RuntimeWarning, like SciPy's own derivative-free methods, and
+    refuses constraints other than bounds. ``callback`` has either of SciPy's signatures,
     ``callback(xk)`` or ``callback(intermediate_result)``, and may raise StopIteration.
 
     Parameters
     ----------
-    sigma0 : float or array_like of shape (d,)
-        Initial standard deviation. Without it, a sixth of the width between the bounds: every
-        variable must then have two finite ones.
+    sigma0 : float or array_like of shape (d,), optional
+        Initial standard deviation. By default a sixth of the range between the bounds, which must
+        then be finite for every variable.
     tol : float, optional
-        ``Stopping(tolx=tol, tolfun=tol)``, both relative: see `Stopping`. SciPy passes its
-        argument ``tol`` here.
+        Means ``Stopping(tolx=tol, tolfun=tol)``; both are relative tolerances, see `Stopping`.
+        SciPy passes its argument ``tol`` here.
     disp : bool
         Show a progress bar on standard error.
     **options
         The other arguments of `fmnes.minimize`: ``method``, ``popsize``, ``ftarget``,
         ``maxfevals``, ``maxiter``, ``timeout``, ``stopping``, ``workers``, ``restarts``, ``rng``,
-        ... An unknown one is an OptimizeWarning, as everywhere in SciPy.
+        ... Unknown options cause an OptimizeWarning, as everywhere in SciPy.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        With ``status`` 0 for success, 1 for maxfevals, 2 for maxiter, 99 for the callback and 3
-        for another end that ``message`` tells; ``nfailed``; and ``result``, our own `Result`.
+        Its ``status`` is 0 for success, 1 for maxfevals, 2 for maxiter, 99 for the callback, and 3
+        for any other end (see ``message``). It also has ``nfailed``, and ``result``, the `Result`
+        of fmnes.
 
     Examples
     --------
@@ -82,11 +84,12 @@ def scipy_method(
     if np.size(constraints):
         raise ValueError(
             f"constraints: expected none, got {constraints!r}; use SciPy's methods 'COBYQA', "
-            "'SLSQP' or 'trust-constr', or let fun return inf where a point is not feasible"
+            "'SLSQP' or 'trust-constr', or let fun return inf for infeasible points"
         )
     if tol is not None:
         if options.get("stopping") is not None:
-            raise ValueError(f"tol: expected None beside the option stopping, got {tol!r}")
+            raise ValueError(f"tol: expected None with the option stopping, got {tol!r}")
+        checks.real("tol", tol, least=0)
         options["stopping"] = Stopping(tolx=tol, tolfun=tol)
     result = minimize(
         _Objective(fun),
@@ -94,7 +97,7 @@ def scipy_method(
         _deviations(bounds, len(x0)) if sigma0 is None else sigma0,
         args=args,
         bounds=bounds,
-        callback=None if callback is None else _adapted(callback),
+        callback=None if callback is None else _adapted(checks.function("callback", callback)),
         progress=disp,
         **_known(options),
     )
@@ -102,9 +105,9 @@ def scipy_method(
 
 
 class _Objective:
-    """The objective as SciPy calls it: with a copy of x, which it may keep or change.
+    """Calls the objective as SciPy does: with a copy of x, which it may keep or change.
 
-    A class, so that it can be sent to the processes of ``workers``.
+    A class, and not a closure, because worker processes need to unpickle it.
     """
 
     def __init__(self, fun: Callable[..., Any]) -> None:
@@ -113,7 +116,7 @@ class _Objective:
     def __call__(self, x: NDArray[Any], *args: Any) -> Any:
         value = self._fun(np.copy(x), *args)
         single = isinstance(value, np.ndarray) and x.ndim == 1 and value.size == 1
-        return value.item() if single else value  # SciPy takes an array of one number for it
+        return value.item() if single else value  # SciPy accepts an array of one number, too
 
 
 def _check_unused(**derivatives: Any) -> None:
@@ -127,7 +130,7 @@ def _check_unused(**derivatives: Any) -> None:
 
 
 def _deviations(bounds: Any, dim: int) -> NDArray[np.float64]:
-    """The initial standard deviations that bounds suggest."""
+    """Return initial standard deviations that fit the bounds."""
     low, high = read_bounds([(None, None)] * dim if bounds is None else bounds, dim)
     if not np.isfinite(high - low).all():
         raise ValueError(
@@ -138,14 +141,14 @@ def _deviations(bounds: Any, dim: int) -> NDArray[np.float64]:
 
 
 def _known(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that there are; a warning in SciPy's words about the others."""
+    """Return the known options; warn of the others, in SciPy's words."""
     unknown = options.keys() - _OPTIONS
     if unknown:
         from scipy.optimize import OptimizeWarning
 
         warnings.warn(
             f"Unknown solver options: {', '.join(sorted(unknown))} "
-            f"(there are: {', '.join(sorted(_OPTIONS | {'sigma0', 'tol', 'disp'}))})",
+            f"(known options: {', '.join(sorted(_OPTIONS | {'sigma0', 'tol', 'disp'}))})",
             OptimizeWarning,
             stacklevel=4,
         )
@@ -153,9 +156,8 @@ def _known(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _adapted(callback: Callable[..., Any]) -> Callable[[Result], Any]:
-    """A callback of SciPy's for ours: it gets what its signature asks for."""
-    names: Sequence[str] = list(inspect.signature(callback).parameters)
-    if names == ["intermediate_result"]:
+    """Return a callback of `minimize` that calls one of SciPy's, with what its signature says."""
+    if list(inspect.signature(callback).parameters) == ["intermediate_result"]:
         return lambda result: callback(intermediate_result=_to_scipy(result))
     return lambda result: callback(np.copy(result.x))
 
