@@ -11,6 +11,8 @@ from cli.common import assert_same, end_of, history, nrows, result, sphere, star
 
 import fmnes
 
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs the signals of POSIX")
+
 RUN = ["run", "cli.common:slow", "--x0", "3", "--dim", "5", "--sigma0", "1", "--rng", "1"]
 QUIET = ["--quiet", "--no-plot"]
 
@@ -81,7 +83,7 @@ def is_gone(pid):
         return True
 
 
-@pytest.mark.parametrize("way", ["timeout", signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("way", ["timeout", "SIGINT", "SIGTERM", "SIGKILL"])
 def test_programs_end_with_all_that_they_have_started(way, tmp_path):
     """Whatever ends them: their time, or the end of the search."""
     pids = tmp_path / "pids"
@@ -98,11 +100,12 @@ def test_programs_end_with_all_that_they_have_started(way, tmp_path):
         assert history(tmp_path / "out")["nfailed"] == [2.0]
     else:
         until(lambda: list(pids.iterdir()))
-        assert end_of(process, way)[0] == {2: 130, 15: 143, 9: -9}[way]
+        status = {"SIGINT": 130, "SIGTERM": 143, "SIGKILL": -9}[way]
+        assert end_of(process, signal.Signals[way])[0] == status
     children = [int(path.name) for path in pids.iterdir()]
     assert children
     until(lambda: all(is_gone(pid) for pid in children))
-    assert (tmp_path / "out" / "evaluations").exists() == (way == signal.SIGKILL)
+    assert (tmp_path / "out" / "evaluations").exists() == (way == "SIGKILL")
 
 
 def test_a_second_interrupt_ends_it_at_once(tmp_path):

@@ -115,11 +115,15 @@ def _plain(result: Result) -> dict[str, Any]:
     def number(value: float) -> float | str:
         return float(value) if math.isfinite(value) else str(float(value))
 
-    names = ("nfev", "nit", "success", "message", "nfailed", "first_error")
     return {
         "fun": number(result.fun),
-        **{name: getattr(result, name) for name in names},
+        "nfev": result.nfev,
+        "nit": result.nit,
+        "success": result.success,
         "status": str(result.status),
+        "message": result.message,
+        "nfailed": result.nfailed,
+        "first_error": result.first_error,
         "sigma": number(result.sigma),
         "restarts": [
             {**vars(run), "fun": number(run.fun), "status": str(run.status)}

@@ -31,7 +31,7 @@ class Program:
     def parse(cls, command: str, cwd: str, folder: str) -> "Program":
         """Split a command as a shell would, and check that the program exists."""
         try:
-            words = shlex.split(command)
+            words = _split(command)
         except ValueError as error:
             raise UsageError(f"--command: expected a command, got {command!r} ({error})") from None
         if not words:
@@ -76,6 +76,13 @@ class Program:
     def _name(self) -> str:
         """The script, if the command runs one with an interpreter; else the program."""
         return next((word for word in self.words[1:] if os.path.isfile(word)), self.words[0])
+
+
+def _split(command: str) -> list[str]:
+    """Split a command into words; on Windows backslashes separate folders and escape nothing."""
+    if os.name == "nt":
+        return [word.strip('"') for word in shlex.split(command, posix=False)]
+    return shlex.split(command)
 
 
 def _end(code: int) -> str:

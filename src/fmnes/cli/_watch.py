@@ -90,7 +90,7 @@ class View:
         self._folder = folder
         self._lock = threading.Lock()  # several pages may request data at the same time
         self._forget(0)
-        self._changed = -math.inf
+        self._written = 0.0  # when history.csv was
 
     def _forget(self, inode: int) -> None:
         self._inode, self._offset = inode, 0
@@ -134,7 +134,7 @@ class View:
         ended = self._folder.ended()
         if ended is not None:
             return {**about, "state": "ended", **{k: ended[k] for k in ("message", "status")}}
-        is_quiet = time.monotonic() - self._changed > _QUIET
+        is_quiet = time.time() - self._written > _QUIET
         if is_quiet and not self._folder.is_running(options):
             message = f"No process is running: fmnes resume {self._folder.path} continues."
             return {**about, "state": "stopped", "message": message}
@@ -148,6 +148,7 @@ class View:
                 status = os.fstat(file.fileno())
                 if status.st_ino != self._inode or status.st_size < self._offset:
                     self._forget(status.st_ino)
+                self._written = status.st_mtime
                 file.seek(self._offset)
                 text = file.read()
         except FileNotFoundError:
@@ -157,7 +158,6 @@ class View:
         for row in csv.reader(text.decode().splitlines()):
             if row == HEADER:
                 continue
-            self._changed = time.monotonic()
             for name, word in zip(HEADER, row, strict=True):
                 column = self._columns[name]
                 before = column[-1] if column else 0.0
