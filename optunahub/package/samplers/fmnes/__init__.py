@@ -1,4 +1,4 @@
-"""FmnesSampler, as the package fmnes has it."""
+"""FmnesSampler of the package fmnes."""
 
 from fmnes.integrations.optuna import FmnesSampler
 

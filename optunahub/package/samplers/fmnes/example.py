@@ -1,4 +1,4 @@
-"""Fifty numbers of very different weight, found by CR-FM-NES."""
+"""Find fifty parameters of very different importance with CR-FM-NES."""
 
 import optuna
 import optunahub
@@ -7,7 +7,7 @@ DIM = 50
 
 
 def objective(trial: optuna.Trial) -> float:
-    """An ellipsoid with its minimum at 1."""
+    """Return an ellipsoid function with its minimum at 1."""
     x = [trial.suggest_float(f"x{i:02d}", -5, 5) for i in range(DIM)]
     return sum(1000 ** (i / (DIM - 1)) * (value - 1) ** 2 for i, value in enumerate(x))
 
