@@ -2,14 +2,14 @@
 
     python benchmarks/cmaes_limit.py     # some ten minutes
 
-cmaes cuts sigma at 1e32. The two cells of the paper's experiments in which its SepCMA and our text
-with its constants differ are run once more, trial 0 of each, with and without that limit.
+cmaes cuts sigma at 1e32. In two cases of the paper's experiments its SepCMA and our implementation with
+its constants differ. They are run once more, trial 0 of each, with and without that limit.
 """
 
 from cmaes import _sepcma
 
 from fmnes.experiments import protocol
-from fmnes.experiments.solvers import SOLVERS
+from fmnes.experiments.solvers import solve
 
 PROBLEMS = ((80, 54), (200, 60))  # dimension and population size
 
@@ -19,12 +19,11 @@ def main() -> None:
         for solver, limit in (
             (protocol.SEP_CMAES, 1e32),
             (protocol.SEP_CMAES, 1e300),
-            (protocol.SEP_FED_CMAES, 1e32),
+            (protocol.SEP_CMAES_RATES, 1e32),
         ):
             trial = protocol.Trial("evaluations", "rosenbrock", dim, popsize, *solver, 0)
             _sepcma._SIGMA_MAX = limit  # ours has none
-            solve = SOLVERS[solver]
-            outcome = solve(trial.problem, popsize, trial.seed, trial.ftarget, trial.maxfevals)
+            outcome = solve(trial)
             print(
                 f"d = {dim}, popsize {popsize}, {' '.join(solver)}, limit {limit:g}: "
                 f"{outcome.evaluations:.3g} evaluations, best value {outcome.value:.3g}",

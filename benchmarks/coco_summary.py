@@ -27,6 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pages import table, with_tables
 
+from fmnes.integrations._coco_data import pack
+from fmnes.integrations._coco_problems import read_records
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -90,18 +93,17 @@ class Run(NamedTuple):
 
 def keep(folder: Path) -> None:
     """Pack the dimensions that are complete, solver by solver."""
-    from fmnes.integrations import _coco_data as data
-
     RESULTS.mkdir(parents=True, exist_ok=True)
-    for solver in sorted((folder / "problems").iterdir()):
-        problems = defaultdict(list)
-        for problem in sorted(solver.glob("f*")):
-            problems[int(problem.name[6:10])].append(problem)
-        whole = [dim for dim, some in problems.items() if len(some) == len(ALL) * len(INSTANCES)]
-        print(f"{solver.name}: d = {sorted(whole)} kept, {sorted({*problems} - {*whole})} not yet")
+    solved = defaultdict(lambda: defaultdict(list))
+    for task, record in read_records(folder):
+        solved[task.label][task.dim].append((folder / task.folder, record))
+    for solver, by_dim in solved.items():
+        whole = [dim for dim, some in by_dim.items() if len(some) == len(ALL) * len(INSTANCES)]
+        print(f"{solver}: d = {sorted(whole)} kept, {sorted({*by_dim} - {*whole})} not yet")
         if whole:
-            kept = sorted(problem for dim in whole for problem in problems[dim])
-            data.pack(kept, RESULTS / f"{solver.name}.tgz")
+            kept = [problem for dim in whole for problem in by_dim[dim]]
+            kept.sort(key=lambda problem: problem[0])
+            pack(kept, RESULTS / f"{solver}.tgz")
 
 
 def read(folder: Path = RESULTS) -> list[Run]:

@@ -10,7 +10,6 @@ pages that show them.
 """
 
 import argparse
-import csv
 import math
 import os
 import time
@@ -25,6 +24,8 @@ from pages import table, with_tables
 
 from fmnes.algorithms._weights import even_default_popsize
 from fmnes.experiments import protocol
+from fmnes.experiments.log import appending, read_lines
+from fmnes.experiments.loop import RunSpec
 from fmnes.experiments.solvers import SOLVERS
 from fmnes.problems import PROBLEMS
 
@@ -106,52 +107,38 @@ def run(trial: Trial) -> Row:
         problem = PROBLEMS[trial.function](trial.dim)
     # The paper's budget; on cigars a lower one, which is 5 times what any solver there needs.
     budget = trial.dim * (3000 if trial.function == "cigar" else 50_000)
-    solve = SOLVERS[NAMES[trial.solver]]
     seed = trial.seed + 1  # to pycma 0 means the clock
-    count, best = solve(problem, trial.popsize, seed, TARGET, budget)
+    spec = RunSpec(problem, trial.popsize, seed, TARGET, budget)
+    count, best = SOLVERS[NAMES[trial.solver]](spec)
     return Row(trial, count, best, time.perf_counter() - begun)
 
 
+HEADER = ",".join([*Trial._fields, "evaluations", "best", "seconds"]) + "\n"
+
+
 def read(path: Path) -> dict[Trial, Row]:
-    """The rows of a results file; those of a run that was killed while writing are dropped."""
+    """Return the rows of a results file by trial."""
     rows = {}
-    if path.exists():
-        with path.open(newline="") as file:
-            for r in csv.DictReader(file):
-                if None in r.values():
-                    continue
-                trial = Trial(
-                    r["function"],
-                    float(r["condition"]),
-                    float(r["spread"]),
-                    int(r["dim"]),
-                    int(r["popsize"]),
-                    r["solver"],
-                    int(r["seed"]),
-                )
-                outcome = int(r["evaluations"]), float(r["best"]), float(r["seconds"])
-                rows[trial] = Row(trial, *outcome)
+    for line in read_lines(path, HEADER):
+        function, condition, spread, dim, popsize, solver, seed, *outcome = line.split(",")
+        numbers = float(condition), float(spread), int(dim), int(popsize)
+        trial = Trial(function, *numbers, solver, int(seed))
+        rows[trial] = Row(trial, int(outcome[0]), float(outcome[1]), float(outcome[2]))
     return rows
 
 
 def fill(name: str, jobs: int) -> None:
     """Run what is missing of an experiment; rows are written as they come in."""
     path = RESULTS / f"{name}.csv"
-    RESULTS.mkdir(exist_ok=True)
-    done = read(path)
-    todo = [trial for trial in EXPERIMENTS[name]() if trial not in done]
-    if not todo:
-        return
-    with path.open("a", newline="") as file, ProcessPoolExecutor(jobs) as pool:
-        writer = csv.writer(file, lineterminator="\n")
-        if file.tell() == 0:
-            writer.writerow([*Trial._fields, "evaluations", "best", "seconds"])
+    with appending(path, "results", HEADER) as append, ProcessPoolExecutor(jobs) as pool:
+        done = read(path)
+        todo = [trial for trial in EXPERIMENTS[name]() if trial not in done]
         # The longest first: pycma's at the largest dimension.
         todo.sort(key=lambda t: (t.dim, t.function == "rosenbrock", t.solver), reverse=True)
         for i, future in enumerate(as_completed([pool.submit(run, t) for t in todo]), 1):
             row = future.result()
-            writer.writerow([*row.trial, row.evaluations, row.best, f"{row.seconds:.2f}"])
-            file.flush()
+            outcome = row.evaluations, row.best, f"{row.seconds:.2f}"
+            append([",".join(map(str, [*row.trial, *outcome]))])
             print(f"\r{name}: {i}/{len(todo)}", end="", flush=True)
     print()
 

@@ -61,7 +61,7 @@ class Generations:
 Loop = Callable[[int, int, Generations], None]
 
 
-# === fmnes: imported here and below inside the functions, so that a cell holds one package ===
+# === fmnes: imported here and below inside the functions, so that a cell holds one peer ===
 
 
 def ours(method: Any = "cr-fm-nes", dtype: str = "float64", *, into_buffer: bool = False) -> Loop:
@@ -170,13 +170,9 @@ def pycma(kind: str) -> Loop:
     """The CMA-ES of pycma: full matrix, diagonal, or D (I + v v^T) D."""
 
     def loop(dim: int, lam: int, generations: Generations) -> None:
-        import cma
-        from cma.restricted_gaussian_sampler import GaussVDSampler
+        from fmnes.experiments import packages
 
-        options = {"popsize": lam, "verbose": -9, "seed": 1, "CMA_diagonal": kind == "diagonal"}
-        if kind == "VD":
-            options = GaussVDSampler.extend_cma_options(options)
-        es = cma.CMAEvolutionStrategy(np.full(dim, 3.0), 2.0, options)
+        es = packages.pycma(kind, np.full(dim, 3.0), 2.0, popsize=lam, seed=1)
         for values in generations:
             es.tell(es.ask(), values)
 
@@ -252,7 +248,7 @@ SOLVERS = {
     "evosax": Solver(evosax, "evosax.algorithms", JAX),
     "evosax, 2 threads": Solver(evosax, "evosax.algorithms", JAX, threads=2),
     "cmaes SepCMA": Solver(cmaes_sep, "cmaes"),
-    "pycma VD": Solver(pycma("VD"), "cma"),
+    "pycma VD": Solver(pycma("vd"), "cma"),
     "pycma diagonal": Solver(pycma("diagonal"), "cma"),
     "draws alone": Solver(draws_alone, "fmnes", ONE),
     "write once": Solver(write_once, "numpy"),
@@ -306,7 +302,8 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):  # JAX has no other way to use one core only
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-solver.threads :])
     try:
-        importlib.import_module(solver.package)
+        for module in (solver.package, "fmnes.experiments.packages"):  # before memory is measured
+            importlib.import_module(module)
     except ImportError as error:  # a peer that is not installed, kernels that are not built
         print(json.dumps({"note": f"not there: {error}"}))
         return

@@ -9,7 +9,7 @@ import pytest
 
 from fmnes.cli import main
 from fmnes.experiments import figures, protocol, runner
-from fmnes.experiments.results import read
+from fmnes.experiments.results import HEADER, Row, read
 from fmnes.experiments.statistics import Table
 
 
@@ -25,7 +25,8 @@ def paper(*words):
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
     path = tmp_path_factory.mktemp("paper") / "results.csv"
-    done = paper("run", "fm-nes", "time", "--functions", "sphere", "--results", path)
+    words = ["--functions", "sphere", "--dims", "10", "80"]
+    done = paper("run", "fm-nes", "time", *words, "--results", path)
     assert done.returncode == 0, done.stderr
     return path
 
@@ -35,9 +36,9 @@ def test_run_takes_the_quick_version_by_default(quick):
     assert trials == {
         trial
         for trial in protocol.trials_of(["fm-nes", "time"], protocol.quick)
-        if trial.function == "sphere"
+        if trial.function == "sphere" and trial.dim in (10, 80)
     }
-    assert len(trials) == 3 * 2 + 3 * 3 * 2
+    assert len(trials) == 3 * 2 + 3 * 2
 
 
 def test_list_says_what_is_there_and_what_is_left(quick, capsys):
@@ -45,9 +46,9 @@ def test_list_says_what_is_there_and_what_is_left(quick, capsys):
     printed = capsys.readouterr().out
     for name, experiment in protocol.EXPERIMENTS.items():
         assert name in printed
-        assert experiment.__doc__.partition("\n")[0] in printed
+        assert experiment.about in printed
     assert re.search(r"^fm-nes\s+6 of 1050\s+6 of 1050", printed, re.MULTILINE)
-    assert re.search(r"^time\s+18 of 900\s+18 of 900", printed, re.MULTILINE)
+    assert re.search(r"^time\s+6 of 900\s+6 of 900", printed, re.MULTILINE)
 
 
 def test_verify_runs_rows_again(quick):
@@ -56,35 +57,24 @@ def test_verify_runs_rows_again(quick):
     assert done.returncode == 0
 
 
-def test_verify_says_that_no_row_took_so_little(quick):
-    words = ["paper", "verify", "--below", "0.0001", "--results", str(quick)]
-    with pytest.raises(SystemExit, match=r"--below: expected more than the \S+ s .*, got 0\.0001$"):
-        main(words)
-
-
 def test_report_is_one_page_that_needs_nothing_else(quick, capsys):
     assert main(["paper", "report", "--results", str(quick)]) == 0
     page = quick.parent / "report.html"
     assert capsys.readouterr().out.strip() == str(page)
     text = page.read_text()
+    main(["paper", "report", "--results", str(quick), "--out", str(quick.parent / "again")])
+    assert (quick.parent / "again/report.html").read_text() == text  # to the byte
     assert text.count("<svg") == len(figures.FIGURES)
     assert not re.search(r"""(src|href)=(?!["']?#)""", text.replace("xlink:href", "href"))
     assert "@import" not in text
     for name in figures.FIGURES:
         for ending in ("png", "svg"):
             assert (quick.parent / f"{name}.{ending}").stat().st_size > 2000
-    # What was run, and what not: two of the ten trials at one of the five sizes, three solvers.
-    assert "<tr><td>fm-nes<td>80<td class=number>6<td class=number>1050" in text
-    assert "<tr><td>time<td>10 to 100<td class=number>18<td class=number>900" in text
-    assert "<li>d = 600: high-dimensional not run.</li>" in text
-    assert "fm-nes in part (6 of 1050 trials: sphere 2 of 10 at λ = 18, none at λ = 36" in text
+    # Two of the ten trials at one of the five sizes, three solvers.
+    assert "<tr><td>fm-nes<td>80<td>6<td>1050<td>sphere: 6 at λ = 18\n" in text
+    assert "<tr><td>time<td>10 to 100<td>6<td>900" in text
+    assert "<tr><td>high-dimensional<td>600<td>0<td>1400" in text
     assert "Trials of each: 2 (d = 80)." in text
-
-
-def test_the_same_rows_give_the_same_page(quick, tmp_path):
-    for folder in ("a", "b"):
-        main(["paper", "report", "--results", str(quick), "--out", str(tmp_path / folder)])
-    assert (tmp_path / "a/report.html").read_bytes() == (tmp_path / "b/report.html").read_bytes()
 
 
 OWN = """
@@ -125,11 +115,14 @@ def test_a_method_of_ones_own_beside_the_others(tmp_path, monkeypatch):
         ("own:RandomWalk", "yours"): [False, False],
         ("snes", "ours"): [True, True],
     }
+    done = paper("verify", "--results", "results.csv")
+    assert done.stdout == "8 of 8 rows came out the same\n", done.stderr
     assert main(["paper", "report", "--results", "results.csv"]) == 0
     page = (tmp_path / "report.html").read_text()
     assert "<th>own:RandomWalk" in page
     assert "no success in 2" in page
-    assert "<li>Beside the protocol: own:RandomWalk 2 trials, snes 2 trials.</li>" in page
+    assert "<tr><td>beside<td><td>2<td><td>own:RandomWalk" in page
+    assert "<tr><td>beside<td><td>2<td><td>snes" in page
     table = Table(read("results.csv").values())
     for draw, beside in ((figures.against_fm_nes, 2), (figures.high_dimensional, 0)):
         (legend,) = draw(table).legends
@@ -137,54 +130,24 @@ def test_a_method_of_ones_own_beside_the_others(tmp_path, monkeypatch):
         assert len(named & {"own:RandomWalk", "snes"}) == beside
 
 
-def test_rows_of_a_method_of_ones_own_are_verified(tmp_path, monkeypatch):
-    (tmp_path / "own.py").write_text(OWN)
-    monkeypatch.chdir(tmp_path)
-    words = ["fm-nes", "--functions", "sphere", "--methods", "cr-fm-nes"]
-    paper("run", *words, "--beside", "own:RandomWalk", "--results", "results.csv")
-    done = paper("verify", "--results", "results.csv")
-    assert done.stdout == "6 of 6 rows came out the same\n", done.stderr
-
-
 def test_the_trial_is_named_in_which_a_method_of_ones_own_raises(tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text(OWN.replace("self._left -= 1", "self._left /= 0"))
     monkeypatch.chdir(tmp_path)
     words = ["fm-nes", "--functions", "sphere", "--methods", "cr-fm-nes"]
     done = paper("run", *words, "--beside", "own:RandomWalk", "--results", "results.csv")
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 2
     assert re.fullmatch(
         r"fmnes paper: Trial\(.*method='own:RandomWalk'.*\): ZeroDivisionError: .*\n", done.stderr
     )
 
 
-def help_of(action, capsys, monkeypatch):
-    """What --help says, on a terminal so wide that no line is broken."""
-    monkeypatch.setenv("COLUMNS", "1000")
-    with pytest.raises(SystemExit, match="0"):
-        main(["paper", action, "--help"])
-    return " ".join(capsys.readouterr().out.split())
-
-
-def test_help_says_what_can_be_run(capsys, monkeypatch):
-    said = help_of("run", capsys, monkeypatch)
-    assert f"EXPERIMENT of {', '.join(protocol.EXPERIMENTS)} (default: all)" in said
-
-
-def test_help_says_which_rows_are_verified(capsys, monkeypatch):
-    said = help_of("verify", capsys, monkeypatch)
-    assert "--below SECONDS only rows whose trial took less than this" in said
-    assert "(default: 60)" in said
-
-
-@pytest.mark.parametrize("name", protocol.EXPERIMENTS)
-def test_kept_is_empty_for_no_filter_of_the_whole_protocol(name):
-    """So that only --quick can be: its message is for it alone."""
-    kept, full = (
-        {(trial.dim, trial.function, trial.method) for trial in protocol.trials_of([name], size)}
-        for size in (protocol.kept, protocol.full)
-    )
-    assert kept == full
+def error_of(words, capsys):
+    """Return the exit status of a command, and what it prints on standard error."""
+    try:
+        status = main(["paper", *words])
+    except SystemExit as error:  # of the parser
+        status = error.code
+    return status, capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("words", "workers"), [([], 1), (["--workers", "3"], 3)])
@@ -206,58 +169,43 @@ def test_a_process_for_each_core_that_we_may_use(words, workers, tmp_path, monke
         (["run", "--kept", "--workers", "1"], "cmaes"),
     ],
 )
-def test_a_missing_package_names_the_extra(words, module, tmp_path, monkeypatch):
+def test_a_missing_package_names_the_extra(words, module, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr(runner, "run_trial", None)  # not even one is begun
-    with pytest.raises(SystemExit) as raised:
-        main(["paper", *words])
-    message = f'fmnes paper: {module} is not installed: pip install "fmnes[paper]"'
-    assert str(raised.value) == message
+    status, message = error_of(words, capsys)
+    assert status == 2
+    assert module in message
+    assert '"fmnes[paper]"' in message
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "expected"),
     [
-        (["run", "--beside", "snez"], "--beside: expected one of cr-fm-nes, fm-nes"),
-        (["run", "--beside", "cr-fm-nes:papr"], "expected a variant of cr-fm-nes: safe, paper, "),
-        (["run", "--beside", "os:getcwd"], "os:getcwd(x0, sigma0, popsize, seed) fails: TypeError"),
-        (["run", "--beside", "none:of"], "--beside: 'none:of' cannot be imported"),
-        (["run", "--beside", "os:sep"], "--beside: expected a function os:sep, got '/'"),
-        (["run", "fmnes"], "EXPERIMENT: expected one of ablation, constants"),
-        (["run", "fm-nes", "--functions", "spheer"], "--functions: expected one of ellipsoid"),
-        (["run", "fm-nes", "--dims", "81"], "--dims: expected one of 80; got 81"),
-        (
-            ["run", "high-dimensional"],
-            "--quick, the default: expected at least one trial, got none",
-        ),
-        (["run", "high-dimensional", "--dims", "200"], "; --kept has 1400, --full has 1400"),
-        (
-            ["run", "high-dimensional", "--dims", "80"],
-            "--dims: expected one of 200, 600, 1000; got",
-        ),
-        (["run", "witnesses", "--functions", "sphere"], "; --kept has 260, --full has 260"),
-        (
-            ["run", "fm-nes", "time", "--dims", "10", "--functions", "rastrigin"],
-            "--dims, --functions, --methods: expected at least one trial that meets them all, got",
-        ),
-        (["run", "--workers", "0"], "--workers: expected a number >= 1, got 0"),
-        (["verify", "--rows", "-3"], "--rows: expected a number >= 1, got -3"),
-        (
-            ["report", "--results", "none.csv"],
-            "none.csv: expected at least one trial, got no such file",
-        ),
-        (["list", "--results", "wrong.csv"], "wrong.csv: expected a file that begins with"),
-        (
-            ["verify", "--results", "none.csv"],
-            "none.csv: expected at least one trial, got no such file",
-        ),
+        (["run", "--beside", "snez"], ["--beside", "cr-fm-nes, fm-nes", "snez"]),
+        (["run", "--beside", "cr-fm-nes:papr"], ["--beside", "safe, paper, ", "papr"]),
+        (["run", "--beside", "os:getcwd"], ["--beside", "os:getcwd(x0, sigma0, popsize, seed)"]),
+        (["run", "--beside", "none:of"], ["--beside", "none:of"]),
+        (["run", "--beside", "os:sep"], ["--beside", "os:sep", "function", "'/'"]),
+        (["run", "fmnes"], ["EXPERIMENT", "ablation", "fmnes"]),
+        (["run", "fm-nes", "--functions", "spheer"], ["--functions", "ellipsoid", "spheer"]),
+        (["run", "fm-nes", "--dims", "81"], ["--dims", "80", "81"]),
+        (["run", "high-dimensional", "--dims", "200"], ["--dims", "--kept selects 1400"]),
+        (["run", "fm-nes", "--dims", "10"], ["--dims", "none", "--full 0"]),
+        (["run", "--workers", "0"], ["--workers", "at least 1", "0"]),
+        (["verify", "--rows", "-3"], ["--rows", "at least 1", "-3"]),
+        (["verify", "--below", "1e-9", "--results", "one.csv"], ["--below", "0.25", "1e-09"]),
+        (["report", "--results", "none.csv"], ["none.csv", "at least one trial", "no such file"]),
+        (["list", "--results", "wrong.csv"], ["wrong.csv", "experiment,function", "a,b"]),
     ],
 )
-def test_mistakes_are_one_line(words, message, tmp_path, monkeypatch):
+def test_mistakes_are_one_line(words, expected, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.csv").write_text("a,b\n")
-    with pytest.raises(SystemExit) as raised:
-        main(["paper", *words])
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)
+    trial = protocol.Trial("evaluations", "sphere", 80, 18, *protocol.SAFE, 0)
+    row = Row(trial, trial.seed, 1, True, 0.0, 0.25, "")
+    (tmp_path / "one.csv").write_text(f"{HEADER}{row.to_line()}\n")
+    status, message = error_of(words, capsys)
+    assert status == 2
+    assert all(part in message for part in expected), message
+    assert message.count("\n") == 1

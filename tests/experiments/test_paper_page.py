@@ -8,7 +8,7 @@ import pytest
 
 from fmnes.experiments import protocol as p
 from fmnes.experiments.results import read
-from fmnes.experiments.statistics import Problem, Table
+from fmnes.experiments.statistics import Case, Table
 
 ROOT = Path(__file__).parents[2]
 SMOOTH = ("sphere", "ktablet", "ellipsoid")
@@ -30,7 +30,7 @@ def words():
 
 
 def cell(table, solver, function, dim, size=0):
-    return table.cells[Problem(function, dim, p.popsizes(function, dim)[size]), solver]
+    return table.cells[Case(function, dim, p.popsizes(function, dim)[size]), solver]
 
 
 def ratio(table, solver, function, dim, size=0, to=p.PAPER):

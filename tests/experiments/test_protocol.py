@@ -34,7 +34,7 @@ def test_budget_and_start_are_the_papers():
 
 
 def test_trials_10_and_30_on_rastrigin():
-    trials = trials_of(["fm-nes", "high-dimensional"], protocol.full)
+    trials = trials_of(["fm-nes", "high-dimensional"])
     counts = Counter(trial[:-1] for trial in trials)
     assert {count for kind, count in counts.items() if kind[1] == "rastrigin"} == {30}
     assert {count for kind, count in counts.items() if kind[1] != "rastrigin"} == {10}
@@ -58,7 +58,7 @@ def test_what_the_repository_keeps_beyond_200_dimensions():
 
 
 def test_seeds_follow_from_the_trial_alone_and_differ():
-    trials = trials_of(protocol.EXPERIMENTS, protocol.full)
+    trials = trials_of(protocol.EXPERIMENTS)
     seeds = [trial.seed for trial in trials]
     assert min(seeds) >= 1
     assert max(seeds) <= 2**31
@@ -68,7 +68,7 @@ def test_seeds_follow_from_the_trial_alone_and_differ():
 
 
 def test_every_trial_has_a_solver():
-    solvers = {trial.solver for trial in trials_of(protocol.EXPERIMENTS, protocol.full)}
+    solvers = {trial.solver for trial in trials_of(protocol.EXPERIMENTS)}
     assert solvers <= set(SOLVERS)
 
 

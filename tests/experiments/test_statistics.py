@@ -10,7 +10,7 @@ from scipy.stats import hypergeom
 from fmnes.experiments import protocol
 from fmnes.experiments.protocol import Trial
 from fmnes.experiments.results import Row
-from fmnes.experiments.statistics import Ratio, Table, cell_of, compare, typical
+from fmnes.experiments.statistics import Cell, Ratio, Table, compare, typical
 
 
 def rows(evaluations, successes=None, solver=protocol.SAFE, function="sphere", popsize=18):
@@ -21,15 +21,19 @@ def rows(evaluations, successes=None, solver=protocol.SAFE, function="sphere", p
     ]
 
 
+def compare_rows(a, b):
+    return compare(Cell(a), Cell(b))
+
+
 def test_metric_is_the_mean_of_the_successes_over_the_success_rate():
-    cell = cell_of(rows([100, 200, 300, 9999], [1, 1, 1, 0]))
+    cell = Cell(rows([100, 200, 300, 9999], [1, 1, 1, 0]))
     assert cell.metric == pytest.approx(200 / 0.75)
     assert cell.mean == 200
     assert str(cell) == "267 (3 of 4)"
 
 
 def test_without_success_the_metric_is_infinite():
-    cell = cell_of(rows([100, 200], [0, 0]))
+    cell = Cell(rows([100, 200], [0, 0]))
     assert cell.metric == math.inf
     assert str(cell) == "no success in 2"
 
@@ -38,27 +42,27 @@ def test_interval_is_that_of_all_resamples():
     evaluations = [100, 140, 150, 190]
     means = [np.mean(sample) for sample in itertools.product(evaluations, repeat=4)]
     low, high = np.percentile(means, [2.5, 97.5])
-    cell = cell_of(rows(evaluations))
-    assert cell.low == pytest.approx(low, abs=4)  # 2000 resamples of 256
-    assert cell.high == pytest.approx(high, abs=4)
-    assert cell.low < cell.metric < cell.high
+    cell = Cell(rows(evaluations))
+    assert cell.interval[0] == pytest.approx(low, abs=4)  # 2000 resamples of 256
+    assert cell.interval[1] == pytest.approx(high, abs=4)
+    assert cell.interval[0] < cell.metric < cell.interval[1]
 
 
 def test_interval_counts_resamples_without_success_as_infinite():
-    cell = cell_of(rows([100, 100], [1, 0]))  # a quarter of the resamples holds no success
-    assert cell.high == math.inf
+    cell = Cell(rows([100, 100], [1, 0]))  # a quarter of the resamples holds no success
+    assert cell.interval[1] == math.inf
 
 
 def test_permutation_test_is_exact_for_few():
     a, b = [10, 11, 12], [20, 21, 22]
-    comparison = compare(rows(a), rows(b))
+    comparison = compare_rows(rows(a), rows(b))
     # Of the 20 ways to split six, two are as far apart as this one.
     assert comparison.p == pytest.approx(2 / 20)
     assert comparison.difference == pytest.approx(11 / 21 - 1)
 
 
 def test_equal_samples_do_not_differ():
-    comparison = compare(rows([10, 11, 12, 13]), rows([13, 12, 11, 10]))
+    comparison = compare_rows(rows([10, 11, 12, 13]), rows([13, 12, 11, 10]))
     assert comparison.p == 1
     assert comparison.difference == 0
 
@@ -71,7 +75,8 @@ def test_ratios_by_population_size():
     )  # fmt: skip
     ratios = table.ratios("sphere", 80, protocol.FM_NES, protocol.SAFE)
     assert {popsize: ratio.value for popsize, ratio in ratios.items()} == {18: 3.0, 36: math.inf}
-    assert [ratio.shares for ratio in ratios.values()] == ["2/2 and 2/2", "0/1 and 1/1"]
+    shares = [[cell.share for cell in ratio.cells] for ratio in ratios.values()]
+    assert shares == [["2/2", "2/2"], ["0/1", "1/1"]]
     assert table.ratios("sphere", 200, protocol.FM_NES, protocol.SAFE) == {}
 
 
@@ -139,8 +144,8 @@ def test_typical_where_one_side_never_succeeds():
 
 
 def test_success_rates_are_compared_by_fishers_exact_test():
-    comparison = compare(rows([10] * 10), rows([10] * 10, [1] * 2 + [0] * 8))
+    comparison = compare_rows(rows([10] * 10), rows([10] * 10, [1] * 2 + [0] * 8))
     # Of 12 successes in 20 trials, all ten of the first: as unlikely as that, on either side.
     chances = hypergeom(20, 12, 10).pmf(np.arange(11))
     assert comparison.p_success == pytest.approx(chances[chances <= chances[10] * 1.0001].sum())
-    assert compare(rows([10] * 3), rows([10] * 3)).p_success == 1
+    assert compare_rows(rows([10] * 3), rows([10] * 3)).p_success == 1

@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib.util
-import json
 import os
 import re
 import signal
@@ -22,7 +21,6 @@ from fmnes.integrations import coco
 from fmnes.integrations._coco_problems import SIGMA0, Task
 
 cocoex = pytest.importorskip("cocoex", reason="needs the extra coco: coco-experiment")
-pytest.importorskip("tqdm", reason="needs the extra coco: tqdm")
 
 PAGE = Path(__file__).parents[2] / "docs/which-method.md"
 TINY = {"suite": "bbob", "dims": [2, 5], "functions": [1, 3], "instances": [1, 2], "budget": 100}
@@ -93,13 +91,22 @@ def tree(folder):
     return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
+def solved_in(folder, label=None):
+    """Return the folders and records of a run, of one solver or all."""
+    return [
+        (folder / task.folder, record)
+        for task, record in problems.read_records(folder)
+        if label in (None, task.label)
+    ]
+
+
 @pytest.mark.parametrize("solver", ["cr-fm-nes", "pycma"])
 def test_merged_problems_are_what_coco_writes_in_one_go(tmp_path, solver):
     """COCO's own observer, over the whole suite in one process, is the judge."""
     coco.run([solver], tmp_path / "run", workers=2, **TINY)
-    folders = sorted((tmp_path / "run/problems" / solver).iterdir())
-    assert len(folders) == 8
-    data.merge(folders, tmp_path / "merged")
+    solved = solved_in(tmp_path / "run")
+    assert len(solved) == 8
+    data.merge(solved, tmp_path / "merged")
     (tmp_path / "merged/records.jsonl").unlink()
 
     suite = cocoex.Suite("bbob", "instances: 1-2", "dimensions: 2,5 function_indices: 1,3")
@@ -122,7 +129,7 @@ def test_what_is_packed_is_what_cocopp_would_leave(tmp_path):
     theirs = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(theirs)
     coco.run(["cr-fm-nes"], tmp_path, workers=2, **TINY)
-    data.merge(sorted((tmp_path / "problems/cr-fm-nes").iterdir()), tmp_path / "merged")
+    data.merge(solved_in(tmp_path), tmp_path / "merged")
     files = list(tmp_path.glob("merged/data_*/*.tdat"))
     assert len(files) == 4
     for file in files:
@@ -134,7 +141,8 @@ def test_what_is_packed_is_what_cocopp_would_leave(tmp_path):
 
 NAMES = ["own_solvers:Slow", "cr-fm-nes"]
 LABELS = ["own_solvers-Slow", "cr-fm-nes"]
-RUN = ["coco", "run", *NAMES, *WORDS, "--budget", "100", "--no-page", "--workers", "2"]
+ONE_FUNCTION = ["--suite", "bbob", "--dims", "2", "5", "--functions", "3", "--instances", "1-2"]
+RUN = ["coco", "run", *NAMES, *ONE_FUNCTION, "--budget", "100", "--no-page", "--workers", "2"]
 
 
 @pytest.fixture
@@ -149,8 +157,7 @@ def begun(own_solvers, tmp_path):
         start_new_session=True,
         stderr=subprocess.PIPE,  # the bar; its end comes when the last of the processes is gone
     )
-    slow = out / "problems" / LABELS[0]
-    while not (list(slow.glob("f*")) and list(slow.glob(".part-*"))):
+    while not (solved := solved_in(out)) or len(list(out.glob("problems/*/f*"))) == len(solved):
         assert process.poll() is None
         time.sleep(0.01)
     yield process, out
@@ -164,34 +171,33 @@ def test_killed_and_resumed_it_writes_the_same_data(begun, tmp_path, kill):
     process, out = begun
     kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)  # workers that outlive their parent would hold it up for ever
-    before = {path: path.stat().st_mtime_ns for path in out.glob("problems/*/f*/record.json")}
-    assert 1 <= len(before) < 16
-    assert list(out.glob("problems/*/.part-*"))  # it was in the middle of something
-    assert (out / ".lock").exists()  # but nobody holds it
+    before = {path: path.stat().st_mtime_ns for path, _ in solved_in(out)}
+    assert 1 <= len(before) < 8
+    assert len(list(out.glob("problems/*/f*"))) > len(before)  # it was in the middle of something
+    assert (out / "records.jsonl.lock").exists()  # but nobody holds it
 
     assert main([*RUN, "--out", str(out)]) == 0
     assert all(path.stat().st_mtime_ns == at for path, at in before.items())
-    assert len(list(out.glob("problems/*/f*/record.json"))) == 16
-    assert not list(out.glob("problems/*/.part-*"))
-    assert not (out / ".lock").exists()
+    assert len(solved_in(out)) == len(list(out.glob("problems/*/f*"))) == 8
+    assert not (out / "records.jsonl.lock").exists()
 
     assert main([*RUN, "--out", str(tmp_path / "whole")]) == 0
     for label in LABELS:
         for folder in (out, tmp_path / "whole"):
-            data.pack(sorted((folder / "problems" / label).glob("f*")), folder / f"{label}.tgz")
+            data.pack(solved_in(folder, label), folder / f"{label}.tgz")
         resumed = contents(out / f"{label}.tgz")
-        assert len(resumed) == 2 + 2 * 2 * 4  # .info, and four kinds of data a dimension
+        assert len(resumed) == 1 + 2 * 4  # .info, and four kinds of data per dimension
         assert resumed == contents(tmp_path / "whole" / f"{label}.tgz")
 
 
-def test_a_second_run_on_the_same_folder_is_refused(begun):
+def test_a_second_run_on_the_same_folder_is_refused(begun, capsys):
     process, out = begun
-    with pytest.raises(SystemExit, match=rf"folder: .*, used by process {process.pid} on "):
-        main([*RUN, "--out", str(out)])
+    assert main([*RUN, "--out", str(out)]) == 2
+    assert f"used by process {process.pid} on " in capsys.readouterr().err
     assert process.poll() is None
     process.communicate(timeout=60)
     assert process.returncode == 0  # what it had begun was left to it
-    assert len(list(out.glob("problems/*/f*/record.json"))) == 16
+    assert len(solved_in(out)) == 8
 
 
 def test_one_command_from_problems_to_the_page(tmp_path, capsys):
@@ -205,22 +211,18 @@ def test_one_command_from_problems_to_the_page(tmp_path, capsys):
     assert "cr-fm-nes-paper" in pages
     assert "pycma-vd" in pages
 
-    (out / "cr-fm-nes-paper.tgz").rename(out / "renamed.tgz")
-    archives = [str(out / "renamed.tgz"), str(out / "pycma-vd.tgz")]
-    kept = sorted(out.iterdir())
-    assert main(["coco", "report", *archives, "--out", str(tmp_path / "again")]) == 0
-    assert (tmp_path / "again/index.html").exists()
-    again = "".join(path.read_text() for path in (tmp_path / "again").rglob("*.html"))
-    assert "cr-fm-nes-paper" in again  # its name, not that of the file
-    assert sorted(out.iterdir()) == kept  # nothing left beside the archives
+    assert sorted(path.name for path in out.iterdir()) == [
+        "cr-fm-nes-paper.tgz", "page", "problems", "pycma-vd.tgz", "records.jsonl",
+    ]  # fmt: skip
 
 
 def test_a_finished_run_says_so(tmp_path, capsys):
-    run = ["coco", "run", "cr-fm-nes", *WORDS, "--budget", "20", "--no-page"]
+    run = ["coco", "run", "cr-fm-nes", "--suite", "bbob", "--dims", "2", "--functions", "1"]
+    run += ["--instances", "1", "--budget", "20", "--no-page"]
     assert main([*run, "--out", str(tmp_path)]) == 0
     assert "already" not in capsys.readouterr().err
     assert main([*run, "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr() == ("", "all 8 problems are solved already\n")
+    assert capsys.readouterr() == ("", "all 1 problems are solved already\n")
 
 
 def test_restarts_until_the_budget_is_spent(own_solvers, tmp_path):
@@ -260,47 +262,38 @@ def test_every_solver_starts_at_the_same_points():
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "expected"),
     [
-        (["nope"], "solvers: expected one of cr-fm-nes, "),
-        (["sep-cma:paper"], "solvers: expected sep-cma, which has no variants, got 'paper'"),
-        (["cr-fm-nes:new"], "variant: expected 'safe' or 'paper', got 'new'"),
-        (["pycma:foo"], "solvers: expected pycma or pycma:vd, got 'pycma:foo'"),
-        (["no_such_module:f"], "solvers: 'no_such_module:f' cannot be imported: "),
-        (["os:sep"], "solvers: expected a function os:sep, got '/'"),
-        (["os:getcwd"], "solvers: os:getcwd(x0, sigma0, seed, restart) fails: TypeError: "),
-        (["os.path:commonpath"], "solvers: os.path:commonpath(x0, "),
-        (["builtins:slice"], "solvers: builtins:slice(x0, "),
-        (
-            ["own_solvers:Beside", *WORDS, "--no-page"],
-            "fails: TypeError: Beside.__init__() got an unexpected keyword argument",
-        ),
-        (["own_solvers:RandomSearch"], "got RandomSearch without tell"),
-        (["cr-fm-nes", "cr-fm-nes"], "solvers: expected each one once"),
-        (["cr-fm-nes", "--dims", "20", "21"], "dims: expected some of 20, 40, 80, 160, 320, 640"),
-        (["cr-fm-nes", "--functions", "25"], "functions: expected some of 1 to 24"),
-        (["cr-fm-nes", "--instances", "0-3"], "instances: expected some of 1 to 999"),
-        (["cr-fm-nes", "--budget", "0"], "budget: expected a finite number > 0, got 0.0"),
-        (["cr-fm-nes", "--budget", "1e400"], "budget: expected a finite number > 0, got inf"),
-        (
-            ["cr-fm-nes", "--instances", "1-1000"],
-            "instances: expected some of 1 to 999, each once, got [1000]",
-        ),
-        (["cr-fm-nes", "--workers", "0"], "workers: expected a number >= 1, got 0"),
+        (["nope"], ["solvers", "cr-fm-nes, ", "nope"]),
+        (["sep-cma:paper"], ["solvers", "sep-cma", "'paper'"]),
+        (["cr-fm-nes:new"], ["variant", "'safe'", "'paper'", "'new'"]),
+        (["pycma:foo"], ["solvers", "pycma:foo"]),
+        (["no_such_module:f"], ["solvers", "'no_such_module:f'"]),
+        (["os:sep"], ["solvers", "os:sep", "'/'"]),
+        (["os:getcwd"], ["solvers", "os:getcwd(x0, sigma0, seed, restart)", "TypeError"]),
+        (["own_solvers:Beside", *WORDS, "--no-page"], ["unexpected keyword argument"]),
+        (["own_solvers:RandomSearch"], ["RandomSearch", "tell"]),
+        (["cr-fm-nes", "cr-fm-nes"], ["solvers", "once"]),
+        (["cr-fm-nes", "--dims", "20", "21"], ["dims", "20, 40, 80, 160, 320, 640", "[21]"]),
+        (["cr-fm-nes", "--functions", "25"], ["functions", "1 to 24", "[25]"]),
+        (["cr-fm-nes", "--instances", "1-1000"], ["instances", "1 to 999", "[1000]"]),
+        (["cr-fm-nes", "--budget", "0"], ["budget", "> 0", "0.0"]),
+        (["cr-fm-nes", "--budget", "1e400"], ["budget", "finite", "inf"]),
+        (["cr-fm-nes", "--workers", "0"], ["workers", "at least 1", "0"]),
     ],
 )
-def test_wrong_arguments_are_named(own_solvers, tmp_path, words, message):
-    with pytest.raises(SystemExit) as stop:
-        main(["coco", "run", *words, "--out", str(tmp_path / "out")])
-    assert str(stop.value).startswith("fmnes coco: ")
-    assert message in str(stop.value)
+def test_wrong_arguments_are_named(own_solvers, tmp_path, capsys, words, expected):
+    assert main(["coco", "run", *words, "--out", str(tmp_path / "out")]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("fmnes coco: ")
+    assert all(part in message for part in expected), message
     assert not (tmp_path / "out").exists()
 
 
 def test_words_that_are_no_numbers(capsys):
     with pytest.raises(SystemExit):
         main(["coco", "run", "cr-fm-nes", "--dims", "2O"])
-    assert capsys.readouterr().err == "fmnes coco run: --dims: expected 3 or 1-5, got '2O'\n"
+    assert re.fullmatch(r"fmnes coco run: --dims: .*'2O'\n", capsys.readouterr().err)
 
 
 def test_the_solver_that_the_page_makes_of_cmaes(tmp_path, monkeypatch):
@@ -309,15 +302,14 @@ def test_the_solver_that_the_page_makes_of_cmaes(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     coco.run(["mine:SepCMA"], tmp_path, **TINY | {"functions": [1], "budget": 1e3})
-    records = [*tmp_path.glob("problems/mine-SepCMA/*/record.json")]
-    assert len(records) == 4
-    assert all(json.loads(record.read_text())["hit"] for record in records)  # spheres
+    records = [record for _, record in solved_in(tmp_path, "mine-SepCMA")]
+    assert [record["hit"] for record in records] == [True] * 4  # spheres
 
 
 def test_another_budget_is_another_run(tmp_path):
     one = {"suite": "bbob", "dims": [2], "functions": [1], "instances": [1]}
     coco.run(["cr-fm-nes"], tmp_path, budget=50, **one)
-    with pytest.raises(ValueError, match=r"budget: expected 50\.0, with which .* got 60\.0"):
+    with pytest.raises(ValueError, match=r"budget: .* 50.* 60"):
         coco.run(["cr-fm-nes"], tmp_path, budget=60, **one)
 
 
@@ -327,10 +319,10 @@ def test_another_budget_is_another_run(tmp_path):
 )
 def test_a_solver_that_fails_is_named_with_its_problem(own_solvers, tmp_path, kind, message):
     one = {"suite": "bbob", "dims": [2], "functions": [1], "instances": [1]}
-    where = f"own_solvers:{kind} on bbob f1, instance 1, 2 variables: "
+    where = f"own_solvers:{kind} on bbob f1, instance 1, 2 variables, .*: "
     with pytest.raises(RuntimeError, match=f"{where}.*{message}"):
         coco.run([f"own_solvers:{kind}"], tmp_path, **one)
-    assert not list(tmp_path.glob("problems/*/f*"))
+    assert not solved_in(tmp_path)
 
 
 def test_a_budget_below_one_generation(own_solvers, tmp_path):
@@ -338,13 +330,13 @@ def test_a_budget_below_one_generation(own_solvers, tmp_path):
     message = r"budget: expected at least 4 evaluations, .*, got 3 \(1 per variable\)"
     with pytest.raises(RuntimeError, match=message):
         coco.run(["own_solvers:ByValues"], tmp_path, budget=1, **one)
-    assert not list(tmp_path.glob("problems/*/f*"))
+    assert not solved_in(tmp_path)
     coco.run(["own_solvers:ByValues"], tmp_path, budget=1.5, **one)
-    (record,) = tmp_path.glob("problems/*/f*/record.json")
-    assert json.loads(record.read_text())["evaluations"] == 4
+    ((_, record),) = solved_in(tmp_path)
+    assert record["evaluations"] == 4
 
 
-def test_a_missing_package_names_the_extra(monkeypatch, tmp_path):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(SystemExit, match=r'cocoex is not installed: pip install "fmnes\[coco\]"'):
-        main(["coco", "run", "cr-fm-nes", "--out", str(tmp_path)])
+def test_a_missing_package_names_the_extra(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "cocoex", None)
+    assert main(["coco", "run", "cr-fm-nes", "--out", str(tmp_path)]) == 2
+    assert '"fmnes[coco]"' in capsys.readouterr().err

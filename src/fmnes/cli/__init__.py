@@ -5,6 +5,7 @@ arguments give one line on standard error and exit status 2.
 """
 
 import argparse
+import importlib
 import re
 import sys
 from collections.abc import Sequence
@@ -13,8 +14,6 @@ from typing import Any, NoReturn
 import fmnes
 from fmnes.cli import _doctor, _methods, _run, _show
 from fmnes.cli._errors import CommandError
-from fmnes.experiments import commands as paper
-from fmnes.integrations import coco
 
 _EPILOG = """\
 examples:
@@ -24,6 +23,10 @@ examples:
   fmnes resume DIR         continue the run in DIR after Ctrl-C, a crash or a kill
   fmnes COMMAND --help     describe a command, with examples
 """
+_BENCHMARKS = {  # commands whose modules are imported only when they are used
+    "paper": ("fmnes.experiments.commands", "run the experiments of the CR-FM-NES paper again"),
+    "coco": ("fmnes.integrations.coco", "benchmark methods on the suites of COCO"),
+}
 _INTERRUPTED = 128 + 2  # the exit status that shells report for a program ended by Ctrl-C
 
 
@@ -52,10 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     for module in (_run, _show, _methods, _doctor):
         module.add_commands(commands)
-    paper.add_command(commands)
-    coco.add_command(commands)
+    words = sys.argv[1:] if arguments is None else arguments
+    for command, (path, about) in _BENCHMARKS.items():
+        subparser = commands.add_parser(command, help=about)
+        if command in words[:1]:
+            importlib.import_module(path).add_arguments(subparser)
 
-    if not (sys.argv[1:] if arguments is None else arguments):
+    if not words:
         parser.print_help(sys.stderr)
         return 2
     parsed = parser.parse_args(arguments)

@@ -1,15 +1,11 @@
-"""The paper's experiments, from raw trials to figures, and those that it leaves out.
+"""The experiments of the CR-FM-NES paper, from trials to a page of figures and verdicts.
 
-- `protocol`: what is run, the problems, budgets and population sizes of section IV;
-- `solvers`: who runs it: our methods, `packages` that bear witness, users' own (`ask_tell`), and
-  our method with the `older_h`; `names` has all of them in words;
-- `results`: the rows, an append-only file, one line a trial;
-- `runner`: trials in parallel `processes`, killed and resumed at will, and run again to verify;
+- `protocol`: the trials; `solvers` runs one, with `packages` of other authors, a user's solvers
+  (`ask_tell`), and the `loop` that they share;
+- `runner`: trials in parallel `processes`, whose rows (`results`) go to a `log`;
 - `statistics`: the paper's metric, its error bars, and tests of differences;
-- `claims`: each claim of the paper, with the numbers and a verdict computed from them. They are
-  made of `checks`, chosen in `readings`; `rates` has what is computed and not run;
-- `agreement`: whether two texts of one method need the same evaluations;
-- `figures`: the paper's figures, redrawn; `drawing` and `styles` are how;
-- `report`: one page of all that, with `tables` and what was run of it (`coverage`);
-- `commands`: `fmnes paper` on the command line; `extras` says what has to be installed.
+- `claims`: the paper's claims with their checks; `verdicts` decides them, `rates` has formulas;
+- `agreement`: whether two implementations of one method need the same evaluations;
+- `report`: the page, made of `figures` (`drawing`) and `tables`;
+- `commands`: `fmnes paper`; it shares `options` with `fmnes coco`.
 """

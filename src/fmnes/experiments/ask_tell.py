@@ -1,4 +1,4 @@
-"""Solvers of a user's own: objects that ask and tell, made by a function that can be imported."""
+"""Solvers of a user: objects with ask, tell and stop, made by a function that can be imported."""
 
 import importlib
 import inspect
@@ -8,32 +8,34 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fmnes import _checks as checks
+
 
 class AskTell(Protocol):
     """One run of a solver."""
 
     def ask(self) -> Sequence[NDArray[np.float64]]:
-        """Candidates to evaluate, one a row."""
+        """Return candidates to evaluate, one per row."""
 
     def tell(self, *told: Any) -> Any:
-        """Take in their values: ``tell(f)``, or ``tell(x, f)`` where it needs both."""
+        """Take in their values: ``tell(f)``, or ``tell(x, f)`` if it needs both."""
 
     def stop(self) -> Any:
-        """Whether this run should end."""
+        """Return whether this run should end."""
 
 
-def takes_candidates(run: AskTell) -> bool:
-    """Whether it wants ``tell(x, f)``; ``tell(f)`` otherwise."""
+def tell_both(run: AskTell) -> Callable[[Any, Any], Any]:
+    """Return a function of x and f that calls ``run.tell(x, f)`` or ``run.tell(f)``."""
     needed = [
         p
         for p in inspect.signature(run.tell).parameters.values()
         if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
-    return len(needed) > 1
+    return run.tell if len(needed) > 1 else lambda x, f: run.tell(f)
 
 
 def imported(argument: str, name: str, others: Sequence[str]) -> Callable[..., AskTell]:
-    """The function that ``package.module:function`` names; ``others`` are what else would do."""
+    """Return the function that ``package.module:function`` names; ``others`` is for the message."""
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
         known = ", ".join(others)
@@ -44,16 +46,13 @@ def imported(argument: str, name: str, others: Sequence[str]) -> Callable[..., A
         factory = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{argument}: {name!r} cannot be imported: {error}") from error
-    if not callable(factory):
-        raise TypeError(f"{argument}: expected a function {name}, got {factory!r}")
-    made: Callable[..., AskTell] = factory
-    return made
+    return checks.function(f"{argument}: {name}", factory)
 
 
-def begun(argument: str, name: str, factory: Callable[..., Any], **arguments: Any) -> AskTell:
-    """A run that the factory begins.
+def start(argument: str, name: str, factory: Callable[..., Any], **arguments: Any) -> AskTell:
+    """Return a new run of a solver.
 
-    It is called by keyword: one that takes other arguments, or in another order, must not run.
+    The factory is called by keyword, so that one with other arguments fails at once.
     """
     try:
         run: AskTell = factory(**arguments)
@@ -61,15 +60,10 @@ def begun(argument: str, name: str, factory: Callable[..., Any], **arguments: An
         raise RuntimeError(
             f"{argument}: {name}({', '.join(arguments)}) fails: {type(error).__name__}: {error}"
         ) from error
-    check(argument, name, run)
-    return run
-
-
-def check(argument: str, name: str, run: Any) -> None:
-    """Complain about an object that cannot ask and tell."""
     missing = [part for part in ("ask", "tell", "stop") if not callable(getattr(run, part, None))]
     if missing:
         raise TypeError(
             f"{argument}: expected {name} to make objects with ask(), tell() and stop(), "
             f"got {type(run).__name__} without {' and '.join(missing)}"
         )
+    return run

@@ -1,43 +1,70 @@
-"""Processes in which a trial gives the same bits on every x86-64 machine.
+"""Processes in which a task gives the same bits on every x86-64 machine, and their progress.
 
-The compiled kernels of this library do so anyway. NumPy and OpenBLAS choose other code, with other
-rounding, on processors with AVX-512; where thousands of generations follow, the last bit decides
-how many. So the processes of an experiment are told to leave it alone, and to use one thread each.
+The compiled kernels of this library give the same bits anyway. NumPy and OpenBLAS choose other
+code, with other rounding, on processors with AVX-512, and over thousands of generations the last
+bit changes the number of evaluations. So these processes do not use AVX-512, and one thread each.
 """
 
+import importlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import connection
+from typing import TypeVar
 
-import numpy as np
+_WIDER_THAN_AVX2 = ("X86_V4", "AVX512")  # how NumPy's names of these instructions begin
+SECONDS_BETWEEN_LINES = 60.0  # of progress, where standard error is not a terminal
 
-_BEYOND_AVX2 = ("X86_V4", "AVX512")  # how NumPy names what it must not use begins like this
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """How many cores we may use: in a container or a job of a cluster, not all of the machine."""
+    """Return how many cores we may use; in a container or a batch job that is not all of them."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
+def run_all(
+    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
+) -> Iterator[tuple[Task, Result]]:
+    """Yield every task with what ``function(task)`` returns, in the order in which they end."""
+    if not tasks:
+        return
+    with _pool(min(workers, len(tasks))) as executor:
+        running = {executor.submit(function, task): task for task in tasks}
+        for future in as_completed(running):
+            task = running[future]
+            try:
+                result = future.result()
+            except BrokenExecutor as error:
+                raise RuntimeError(
+                    "a worker process was killed; run the same command again to continue"
+                ) from error
+            except Exception as error:  # a user's solver may raise anything
+                raise RuntimeError(f"{task}: {type(error).__name__}: {error}") from error
+            yield task, result
+
+
 @contextmanager
-def pool(workers: int) -> Iterator[Executor]:
-    """An executor of so many pinned processes; on an exception they are ended at once."""
+def _pool(workers: int) -> Iterator[Executor]:
+    """Give an executor of pinned processes; an exception ends them at once."""
     before = dict(os.environ)
     os.environ.update(_pinned())  # processes inherit it when they start, and they start when needed
     executor = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_settle
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
     )
     others = set(multiprocessing.active_children())
     try:
         yield executor
-    except BaseException:  # Ctrl-C too: a trial may have minutes to go
+    except BaseException:  # Ctrl-C too: a task may have minutes to go
         executor.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
@@ -49,23 +76,20 @@ def pool(workers: int) -> Iterator[Executor]:
 
 
 def _pinned() -> dict[str, str]:
-    """Environment variables that fix the floating-point arithmetic of NumPy and OpenBLAS."""
+    """Return environment variables that fix the arithmetic of NumPy and OpenBLAS."""
     variables = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "FMNES_NUM_THREADS": "1"}
-    features = np._core._multiarray_umath  # type: ignore[attr-defined]
-    wide = [
-        name
-        for name in features.__cpu_dispatch__
-        if name.startswith(_BEYOND_AVX2) and features.__cpu_features__.get(name)
-    ]
+    numpy = importlib.import_module("numpy._core._multiarray_umath")
+    found = [name for name in numpy.__cpu_dispatch__ if numpy.__cpu_features__.get(name)]
+    wide = [name for name in found if name.startswith(_WIDER_THAN_AVX2)]
     if wide:
         variables["NPY_DISABLE_CPU_FEATURES"] = " ".join(wide)
-    if features.__cpu_features__.get("AVX2"):
+    if numpy.__cpu_features__.get("AVX2"):
         variables["OPENBLAS_CORETYPE"] = "Haswell"
     return variables
 
 
-def _settle() -> None:
-    """Leave Ctrl-C to the process that started us, and end with it, even if it is killed."""
+def _start_worker() -> None:
+    """Leave Ctrl-C to the parent process, and end with it, even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -75,3 +99,27 @@ def _settle() -> None:
 def _end_with(sentinel: int) -> None:
     connection.wait([sentinel])
     os._exit(1)
+
+
+def with_progress(
+    ended: Iterable[tuple[Task, Result]], tasks: Sequence[Task], work: Callable[[Task], float]
+) -> Iterator[tuple[Task, Result]]:
+    """Pass on tasks that ended, and show progress and the time left on standard error.
+
+    ``work`` gives the expected effort of a task in any unit. A terminal shows one line that
+    changes, a file gets a line every minute.
+    """
+    total, done = sum(map(work, tasks)), 0.0
+    begun = shown = time.monotonic()
+    start, end = ("\r", "\x1b[K") if sys.stderr.isatty() else ("", "\n")
+    every = 0.1 if sys.stderr.isatty() else SECONDS_BETWEEN_LINES
+    for count, (task, result) in enumerate(ended, start=1):
+        yield task, result
+        done += work(task)
+        if time.monotonic() - shown >= every or (count == len(tasks) and start):
+            shown = time.monotonic()
+            minutes = (shown - begun) * (total / done - 1) / 60
+            words = f"{count} of {len(tasks)} done, about {minutes:.0f} minutes left"
+            print(f"{start}{words}", end=end, file=sys.stderr, flush=True)
+    if start and tasks:
+        print(file=sys.stderr)

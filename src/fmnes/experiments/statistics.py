@@ -2,93 +2,31 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmnes.experiments.protocol import EXPERIMENTS, Solver, Trial, full, trials_of
+from fmnes.experiments.protocol import EXPERIMENTS, Solver, trials_of
 from fmnes.experiments.results import Row
 
 _RESAMPLES = 2000
+Floats = NDArray[np.float64]
 
 
-class Cell(NamedTuple):
-    """What the trials of one solver on one problem, at one population size, came to."""
+def _resampled(count: int, stream: int) -> NDArray[np.int64]:
+    """Return which of ``count`` trials the bootstrap draws, one sample per row.
 
-    trials: int
-    successes: int
-    metric: float  # mean evaluations of the successes over the success rate; inf without success
-    low: float  # its 95 % interval by the bootstrap
-    high: float
-    mean: float  # of the evaluations of the successes
-
-    def __str__(self) -> str:
-        if self.successes == 0:
-            return f"no success in {self.trials}"
-        share = "" if self.successes == self.trials else f" ({self.successes} of {self.trials})"
-        return f"{self.metric:.3g}{share}"
-
-    @property
-    def share(self) -> str:
-        """Successes over trials, as a fraction."""
-        return f"{self.successes}/{self.trials}"
-
-    @property
-    def shortfall(self) -> str:
-        """That fraction where some trial failed; nothing otherwise."""
-        return "" if self.successes == self.trials else self.share
-
-
-def cell_of(rows: Sequence[Row]) -> Cell:
-    """The cell of some rows, at least one."""
-    evaluations, success = _outcomes(rows)
-    solved = evaluations[success == 1]
-    low, high = _interval(_resampled(rows, 0)) if len(solved) else (math.nan, math.nan)
-    return Cell(
-        len(rows),
-        len(solved),
-        float(_metric(evaluations, success)),
-        low,
-        high,
-        float(np.mean(solved)) if len(solved) else math.nan,
-    )
-
-
-def _outcomes(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Evaluations and successes (0 or 1) of each."""
-    outcomes = np.asarray([(row.evaluations, row.success) for row in rows], float)
-    return outcomes[:, 0], outcomes[:, 1]
-
-
-def _metric(evaluations: NDArray[np.float64], success: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(mean evaluations of the successes) / (success rate), along the last axis."""
-    count = success.sum(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        metric = (evaluations * success).sum(-1) / count / (count / success.shape[-1])
-    return np.where(count > 0, metric, np.inf)
-
-
-def _again(count: int, stream: int) -> NDArray[np.int64]:
-    """Which of so many trials the bootstrap draws, with replacement; one row a sample.
-
-    One trial says nothing of how others would come out: of it no sample can be drawn.
+    One trial says nothing about the others: there are no samples of it.
     """
     samples = _RESAMPLES if count > 1 else 0
     return np.random.default_rng(stream).integers(count, size=(samples, count))
 
 
-def _resampled(rows: Sequence[Row], stream: int) -> NDArray[np.float64]:
-    """The metric in each sample of the bootstrap."""
-    evaluations, success = _outcomes(rows)
-    drawn = _again(len(rows), stream)
-    return _metric(evaluations[drawn], success[drawn])
-
-
-def _interval(samples: NDArray[np.float64]) -> tuple[float, float]:
-    """95 % of the samples lie in it; one that is no number (of inf / inf) could lie anywhere."""
+def _interval(samples: Floats) -> tuple[float, float]:
+    """Return the 95 % interval; a sample that is NaN (inf / inf) could lie anywhere."""
     if not len(samples):
         return math.nan, math.nan
     unknown = np.isnan(samples)
@@ -97,22 +35,65 @@ def _interval(samples: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class Ratio(NamedTuple):
-    """Of two metrics, or of two times."""
+class Cell:
+    """The trials of one solver in one case, at least one."""
 
-    value: float
-    samples: NDArray[np.float64]  # of the bootstrap, both sides drawn by themselves
-    cells: tuple[Cell, ...] = ()  # of both sides
-    trials: float = math.inf  # the fewest of a side; of two constants there are none
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._evaluations = np.asarray([row.evaluations for row in rows], float)
+        self._success = np.asarray([row.success for row in rows], float)
+        self.trials, self.successes = len(rows), sum(row.success for row in rows)
+        self.solved = self._evaluations[self._success == 1]  # evaluations of the successes
+
+    def _metric(self, trials: NDArray[np.int64]) -> Floats:
+        """Return the metric of these trials, along the last axis."""
+        success = self._success[trials]
+        count = success.sum(-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = (self._evaluations[trials] * success).sum(-1)
+            return np.where(count > 0, total / count / (count / success.shape[-1]), np.inf)
+
+    @cached_property
+    def metric(self) -> float:
+        """Mean evaluations of the successes over the success rate; inf without success."""
+        return float(self._metric(np.arange(self.trials)))
+
+    def samples(self, stream: int = 0) -> Floats:
+        """Return the metric in each sample of the bootstrap."""
+        return self._metric(_resampled(self.trials, stream))
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the metric by the bootstrap; NaN without success."""
+        return _interval(self.samples()) if self.successes else (math.nan, math.nan)
 
     @property
-    def shares(self) -> str:
-        """Successes over trials of both sides."""
-        return " and ".join(cell.share for cell in self.cells)
+    def mean(self) -> float:
+        """Mean evaluations of the successes."""
+        return float(np.mean(self.solved)) if self.successes else math.nan
+
+    @property
+    def share(self) -> str:
+        """Successes over trials, as a fraction."""
+        return f"{self.successes}/{self.trials}"
+
+    def __str__(self) -> str:
+        if self.successes == 0:
+            return f"no success in {self.trials}"
+        share = "" if self.successes == self.trials else f" ({self.successes} of {self.trials})"
+        return f"{self.metric:.3g}{share}"
+
+
+class Ratio(NamedTuple):
+    """The ratio of two metrics, two times or two constants."""
+
+    value: float
+    samples: Floats  # by the bootstrap, drawn independently for both sides
+    cells: tuple[Cell, ...] = ()  # of both sides
+    trials: float = math.inf  # the smaller number of trials; inf for constants
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval by the bootstrap; no numbers where a side has one trial."""
+        """The 95 % interval by the bootstrap; NaN if a side has one trial."""
         return _interval(self.samples)
 
     def __str__(self) -> str:
@@ -123,107 +104,100 @@ class Ratio(NamedTuple):
         return f"{self.value:.2f} [{known}]"
 
 
-def typical(ratios: Iterable[Ratio]) -> Ratio:
-    """The geometric mean."""
-    ratios = list(ratios)
+def _divided(over: Floats, under: Floats) -> Floats:
+    """Divide sample by sample; there are none if one side has none."""
+    count = min(len(over), len(under))
+    with np.errstate(invalid="ignore"):  # inf / inf: neither sample has a success
+        return over[:count] / under[:count]
+
+
+def ratio_of(over: Cell, under: Cell) -> Ratio:
+    """Return the ratio of two metrics; NaN if neither side succeeded."""
+    samples = _divided(over.samples(0), under.samples(1))
+    trials = min(over.trials, under.trials)
+    return Ratio(over.metric / under.metric, samples, (over, under), trials)
+
+
+def typical(ratios: Collection[Ratio]) -> Ratio:
+    """Return the geometric mean of ratios."""
     least = min(len(ratio.samples) for ratio in ratios)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where one side never succeeds: 0 or inf
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 or inf if one side never succeeds
         value = np.exp(np.mean(np.log([ratio.value for ratio in ratios])))
         logs = np.log([ratio.samples[:least] for ratio in ratios])
         return Ratio(float(value), np.exp(np.mean(logs, axis=0)))
 
 
 class Comparison(NamedTuple):
-    """Two solvers on the same problem: how their evaluations and their successes differ."""
+    """How the evaluations and the success rates of two solvers differ in one case."""
 
-    difference: float  # of the means of the successes' evaluations, over the second; or nan
-    p: float  # of it: two-sided permutation test; 1 where there is nothing to permute
+    difference: float  # of the mean evaluations of successes, over the second; or NaN
+    p: float  # of that difference: two-sided permutation test; 1 without successes
     p_success: float  # of the success rates: Fisher's exact test
 
 
-def compare(a: Sequence[Row], b: Sequence[Row]) -> Comparison:
-    """The first against the second."""
+def compare(a: Cell, b: Cell) -> Comparison:
+    """Compare the first solver with the second."""
     from scipy.stats import fisher_exact, permutation_test
 
-    x, y = ([row.evaluations for row in rows if row.success] for rows in (a, b))
-    counts = [[len(x), len(a) - len(x)], [len(y), len(b) - len(y)]]
+    counts = [[cell.successes, cell.trials - cell.successes] for cell in (a, b)]
     p_success = float(fisher_exact(counts).pvalue)
-    if not x or not y:
+    if not (a.successes and b.successes):
         return Comparison(math.nan, 1.0, p_success)
     result = permutation_test(
-        (x, y),
+        (a.solved, b.solved),
         lambda x, y, axis: np.mean(x, axis) - np.mean(y, axis),
         vectorized=True,
         n_resamples=9999,
         rng=np.random.default_rng(0),
     )
-    return Comparison(float(np.mean(x) / np.mean(y)) - 1, float(result.pvalue), p_success)
+    return Comparison(a.mean / b.mean - 1, float(result.pvalue), p_success)
 
 
-class Problem(NamedTuple):
+class Case(NamedTuple):
     """A function at a dimension and a population size."""
 
     function: str
     dim: int
     popsize: int
 
+    def __str__(self) -> str:
+        return f"{self.function}, d = {self.dim}, λ = {self.popsize}"
+
 
 class Table:
-    """The rows, by problem and solver."""
+    """The rows by case and solver."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self.rows: dict[tuple[Problem, Solver], list[Row]] = defaultdict(list)
         self.times: dict[tuple[int, Solver], list[float]] = defaultdict(list)
+        grouped: dict[tuple[Case, Solver], list[Row]] = defaultdict(list)
         for row in rows:
-            trial: Trial = row.trial
+            trial = row.trial
             if trial.experiment == "time":
                 self.times[trial.dim, trial.solver].append(row.seconds)
             else:
-                problem = Problem(trial.function, trial.dim, trial.popsize)
-                self.rows[problem, trial.solver].append(row)
-
-    @cached_property
-    def cells(self) -> dict[tuple[Problem, Solver], Cell]:
-        """Each with its cell."""
-        return {key: cell_of(rows) for key, rows in self.rows.items()}
+                grouped[Case(trial.function, trial.dim, trial.popsize), trial.solver].append(row)
+        self.cells = {key: Cell(rows) for key, rows in sorted(grouped.items())}
+        self._trials = {row.trial for rows in grouped.values() for row in rows}
 
     @cached_property
     def others(self) -> list[Solver]:
-        """Those that a user put beside: solvers of trials that the protocol does not have."""
-        known = set(trials_of(EXPERIMENTS, full))
-        trials = {row.trial for rows in self.rows.values() for row in rows}
-        return sorted({trial.solver for trial in trials - known})
+        """The solvers that a user put beside those of the protocol."""
+        others = self._trials.difference(trials_of(EXPERIMENTS))
+        return sorted({trial.solver for trial in others})
 
     def ratios(self, function: str, dim: int, a: Solver, b: Solver) -> dict[int, Ratio]:
-        """By population size: the metric of a over that of b; nan where neither succeeded."""
-        ratios = {}
-        for problem, solver in sorted(self.cells):
-            if solver == a and problem[:2] == (function, dim) and (problem, b) in self.cells:
-                over, under = self.cells[problem, a], self.cells[problem, b]
-                samples = [_resampled(self.rows[problem, who], k) for k, who in enumerate((a, b))]
-                ratios[problem.popsize] = Ratio(
-                    over.metric / under.metric,
-                    _quotients(*samples),
-                    (over, under),
-                    min(over.trials, under.trials),
-                )
-        return ratios
+        """Return the metric of a over that of b by population size."""
+        return {
+            case.popsize: ratio_of(cell, self.cells[case, b])
+            for (case, solver), cell in self.cells.items()
+            if solver == a and case[:2] == (function, dim) and (case, b) in self.cells
+        }
 
     def growth(self, solver: Solver, start: int, end: int) -> Ratio | None:
-        """The mean seconds at one dimension over those at another, smaller one."""
+        """Return the mean seconds at dimension ``end`` over those at ``start``."""
         small, large = (np.asarray(self.times.get((dim, solver), [])) for dim in (start, end))
         if not (len(small) and len(large)):
             return None
-        means = [
-            times[_again(len(times), stream)].mean(-1)
-            for stream, times in enumerate((large, small))
-        ]
+        means = [t[_resampled(len(t), stream)].mean(-1) for stream, t in enumerate((large, small))]
         fewest = min(len(small), len(large))
-        return Ratio(float(large.mean() / small.mean()), _quotients(*means), trials=fewest)
-
-
-def _quotients(over: NDArray[np.float64], under: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sample by sample; none, where one side has none."""
-    count = min(len(over), len(under))
-    with np.errstate(invalid="ignore"):  # inf / inf: in neither sample was a success
-        return over[:count] / under[:count]
+        return Ratio(float(large.mean() / small.mean()), _divided(*means), trials=fewest)

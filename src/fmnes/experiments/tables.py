@@ -1,136 +1,150 @@
-"""The tables of the page: what each solver needed, seconds, and how texts of one method agree."""
+"""The tables of the page, in HTML without blank lines, so that Markdown pages can include them."""
 
 import html
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from fmnes.experiments import protocol
-from fmnes.experiments.agreement import PAIRS, RULE, Agreement
-from fmnes.experiments.names import name_of
-from fmnes.experiments.protocol import Solver
-from fmnes.experiments.statistics import Cell, Problem, Table
+from fmnes.experiments.agreement import PAIRS, Agreement
+from fmnes.experiments.protocol import EXPERIMENTS, FUNCTIONS, Trial, name_of, trials_of
+from fmnes.experiments.statistics import Case, Cell, Table
+from fmnes.experiments.verdicts import Claim
+
+_COLOURS = {
+    **dict.fromkeys(("confirmed", "holds", "agree"), "good"),
+    **dict.fromkeys(("contradicted", "fails", "differ"), "bad"),
+    "not run": "missing",
+}
 
 
-def details(summary: str, lines: Iterable[str]) -> Iterator[str]:
-    """What a reader sees on demand."""
-    yield f"<details><summary>{summary}</summary>"
-    yield from lines
-    yield "</details>"
+def grid(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return a table of cells in HTML."""
+    head = "".join(f"<th>{name}" for name in header)
+    body = "\n".join("<tr>" + "".join(f"<td>{cell}" for cell in row) for row in rows)
+    return f"<div class=scroll><table><thead><tr>{head}<tbody>\n{body}\n</table></div>"
 
 
-def cells(
-    table: Table, experiments: Sequence[str], dims: Sequence[int] = (80, 200)
-) -> Iterator[str]:
-    """Problems down, solvers across."""
-    trials = [
-        trial for trial in protocol.trials_of(experiments, protocol.full) if trial.dim in dims
-    ]
-    problems = sorted({(t.dim, _order(t.function), t.popsize, t.function) for t in trials})
-    there = {(trial.function, trial.dim, trial.popsize) for trial in trials}
-    beside = {solver for problem, solver in table.cells if problem in there} & {*table.others}
+def bullets(items: Iterable[str]) -> str:
+    """Return a list in HTML."""
+    return "<ul>" + "".join(f"\n<li>{item}</li>" for item in items) + "\n</ul>"
+
+
+def details(summary: str, content: str) -> str:
+    """Return what a reader unfolds."""
+    return f"<details><summary>{summary}</summary>\n{content}\n</details>"
+
+
+def coloured(verdict: str) -> str:
+    """Return a verdict or an outcome in its colour."""
+    kind = _COLOURS.get(verdict, "open")
+    return f"<b class={kind}>{verdict}</b>"
+
+
+def claims(found: Iterable[Claim]) -> str:
+    """Return the claims with their measured ratios, checks and verdicts."""
+    rows = []
+    for claim in found:
+        checks = bullets(f"{html.escape(str(c))} {coloured(c.outcome)}" for c in claim.checks)
+        content = "<br>".join(map(html.escape, claim.words))
+        content += bullets(map(html.escape, claim.measured))
+        content += details(f"checks that hold: {claim.held}", checks)
+        rows.append((claim.section, content, coloured(claim.verdict)))
+    return grid(["Section", "Claim, and what was measured", "Verdict"], rows)
+
+
+def cells(table: Table, experiments: Sequence[str], dims: Sequence[int] = (80, 200)) -> str:
+    """Return the metric by case (rows) and solver (columns)."""
+    trials = [trial for trial in trials_of(experiments) if trial.dim in dims]
+    cases = {Case(trial.function, trial.dim, trial.popsize) for trial in trials}
+    beside = {solver for case, solver in table.cells if case in cases} & {*table.others}
     solvers = list(dict.fromkeys([*(trial.solver for trial in trials), *sorted(beside)]))
-    yield from header(["d", "function", "&lambda;", *map(name_of, solvers)])
-    for dim, _, popsize, function in problems:
-        problem = Problem(function, dim, popsize)
-        found = [table.cells.get((problem, who)) for who in solvers]
-        if any(cell is not None for cell in found):
-            yield f"<tr><td>{dim}<td>{function}<td>{popsize}"
-            yield from (f"<td class=number>{_cell(cell)}" for cell in found)
-    yield "</tbody></table></div>"
+    rows = []
+    for case in sorted(cases, key=lambda case: (case.dim, _order(case.function), case.popsize)):
+        found = [table.cells.get((case, solver)) for solver in solvers]
+        if any(found):
+            rows.append([case.dim, case.function, case.popsize, *map(_cell, found)])
+    return grid(["d", "function", "&lambda;", *map(name_of, solvers)], rows)
 
 
-def _order(function: str) -> int:
-    """Table I's functions first, in its order."""
-    order = protocol.FUNCTIONS
-    return order.index(function) if function in order else len(order)
+def _order(function: str) -> tuple[int, str]:
+    """Sort Table I's functions first, in its order."""
+    return FUNCTIONS.index(function) if function in FUNCTIONS else len(FUNCTIONS), function
 
 
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    interval = f" [{cell.low:.3g}, {cell.high:.3g}]" if math.isfinite(cell.low) else ""
-    return f"{cell}{interval}"
+    low, high = cell.interval
+    return f"{cell} [{low:.3g}, {high:.3g}]" if math.isfinite(low) else str(cell)
 
 
-def times(table: Table) -> Iterator[str]:
-    """Mean and standard deviation of the seconds."""
+def times(table: Table) -> str:
+    """Return mean and standard deviation of the seconds."""
     solvers = sorted({solver for _, solver in table.times})
-    yield from header(["d", *map(name_of, solvers)])
+    rows = []
     for dim in sorted({dim for dim, _ in table.times}):
-        yield f"<tr><td>{dim}"
-        for solver in solvers:
-            t = table.times.get((dim, solver))
-            said = f"{np.mean(t):.3g} (sd {np.std(t):.2g}, {len(t)} trials)" if t else ""
-            yield f"<td class=number>{said}"
-    yield "</tbody></table></div>"
+        found = [table.times.get((dim, solver)) for solver in solvers]
+        rows.append([dim, *(
+            f"{np.mean(t):.3g} (sd {np.std(t):.2g}, {len(t)} trials)" if t else "" for t in found
+        )])  # fmt: skip
+    return grid(["d", *map(name_of, solvers)], rows)
 
 
-def header(names: Iterable[str]) -> Iterator[str]:
-    """The beginning of a table."""
-    head = "".join(f"<th>{name}" for name in names)
-    yield f"<div class=scroll><table><thead><tr>{head}</thead><tbody>"
+def agreement(found: Sequence[Agreement]) -> str:
+    """Return in how many cases two implementations agree, and each case."""
+    rows = []
+    for pair in PAIRS:
+        verdicts = Counter(one.verdict for one in found if (one.ours, one.theirs) == pair)
+        differing = [str(one.case) for one in found if one[1:3] == pair and one.verdict == "differ"]
+        counts = [verdicts[verdict] for verdict in ("agree", "undecided", "differ")]
+        rows.append([*map(name_of, pair), *counts, "; ".join(differing) or "none"])
+    each = [
+        [
+            *map(name_of, (one.ours, one.theirs)),
+            one.case,
+            *map(_successes, one.cells),
+            "" if math.isnan(one.compared.difference) else f"{one.compared.difference:+.1%}",
+            *(f"{p:.2g}" for p in one.compared[1:]),
+            coloured(one.verdict),
+        ]
+        for one in found
+    ]
+    names = ["ours", "theirs"]
+    means = ["ours: mean, successes", "theirs: mean, successes", "difference"]
+    summary = grid([*names, "cases that agree", "undecided", "differ", "those that differ"], rows)
+    listed = grid([*names, "case", *means, "p", "p of successes", "verdict"], each)
+    return f"{summary}\n{details('Each case', listed)}"
 
 
-def witnesses(found: Sequence[Agreement]) -> Iterator[str]:
-    """How many problems they agree on, and each of them."""
-    yield f"<p>{html.escape(RULE)}</p>"
-    if not found:
-        yield "<p>Not run.</p>"
-        return
-    yield from header(["ours", "theirs", "agree", "differ", "undecided"])
-    for pair, by in _by_pair(found).items():
-        yield "<tr>" + "".join(f"<td>{name_of(solver)}" for solver in pair)
-        yield from (f"<td class=number>{len(ones)}" for ones in by.values())
-    yield "</tbody></table></div>"
-    yield from details("Each problem", _every_agreement(found))
-
-
-def _every_agreement(found: Sequence[Agreement]) -> Iterator[str]:
-    sides = ("ours: mean, successes", "theirs: mean, successes")
-    yield from header(
-        ["ours", "theirs", "problem", *sides, "difference", "p", "p of successes", "verdict"]
-    )
-    for one in found:
-        yield f"<tr><td>{name_of(one.ours)}<td>{name_of(one.theirs)}<td>{one}"
-        yield from (f"<td class=number>{_side(cell)}" for cell in one.cells)
-        difference, p, p_success = one.compared
-        yield f"<td class=number>{_percent(difference)}<td>{p:.2g}<td>{p_success:.2g}"
-        yield f"<td class={one.verdict}>{one.verdict}"
-    yield "</tbody></table></div>"
-
-
-def _side(cell: Cell) -> str:
-    """Mean and successes; without a success there is no mean."""
+def _successes(cell: Cell) -> str:
     return f"{cell.mean:.4g}, {cell.share}" if cell.successes else f"none of {cell.trials}"
 
 
-def _by_pair(found: Iterable[Agreement]) -> dict[tuple[Solver, Solver], dict[str, list[Agreement]]]:
-    """The agreements of each pair that has some, by verdict."""
-    by: dict[tuple[Solver, Solver], dict[str, list[Agreement]]] = {
-        pair: {verdict: [] for verdict in ("agrees", "differs", "undecided")} for pair in PAIRS
-    }
-    for one in found:
-        by[one.ours, one.theirs][one.verdict].append(one)
-    return {pair: ones for pair, ones in by.items() if any(ones.values())}
+def coverage(rows: Mapping[Trial, Any]) -> str:
+    """Return how many trials of each experiment have been run; in detail if it is not complete."""
+    lines: list[tuple[object, ...]] = []
+    for name, (_, trials) in EXPERIMENTS.items():
+        dims = sorted({trial.dim for trial in trials})
+        for group in [dims] if name == "time" else [[dim] for dim in dims]:
+            wanted = [trial for trial in trials if trial.dim in group]
+            done = [trial for trial in wanted if trial in rows]
+            label = " to ".join(map(str, dict.fromkeys((group[0], group[-1]))))
+            detail = _by_popsize(done) if len(done) < len(wanted) else "complete"
+            lines.append((name, label, len(done), len(wanted), detail))
+    others = Counter(trial.solver for trial in rows.keys() - {*trials_of(EXPERIMENTS)})
+    lines += [("beside", "", count, "", name_of(solver)) for solver, count in others.items()]
+    return grid(["experiment", "d", "trials run", "of the full protocol", "in detail"], lines)
 
 
-def witnesses_in_markdown(found: Iterable[Agreement]) -> Iterator[str]:
-    """The same in short, with those that differ."""
-    yield "| ours | theirs | problems that agree | undecided | those that differ |"
-    yield "|---|---|---|---|---|"
-    for (ours, theirs), by in _by_pair(found).items():
-        differ = [
-            f"{one}: {_percent(one.compared.difference)}, "
-            f"{' and '.join(cell.share for cell in one.cells)}"
-            for one in by["differs"]
-        ]
-        agree, undecided = len(by["agrees"]), len(by["undecided"])
-        cells = (ours, theirs), (agree, undecided, "; ".join(differ) or "none")
-        yield f"| {' | '.join([*map(name_of, cells[0]), *map(str, cells[1])])} |"
-
-
-def _percent(difference: float) -> str:
-    """A difference of means; there is none where one side never succeeds."""
-    return "no mean" if math.isnan(difference) else f"{difference:+.1%}"
+def _by_popsize(trials: Iterable[Trial]) -> str:
+    """Return the number of trials of each function at each population size."""
+    functions: dict[str, Counter[int]] = {}
+    for trial in trials:
+        functions.setdefault(trial.function, Counter())[trial.popsize] += 1
+    return "; ".join(
+        f"{function}: " + ", ".join(f"{count} at λ = {size}" for size, count in counts.items())
+        for function, counts in functions.items()
+    )

@@ -1,12 +1,12 @@
-"""COCO's data: the folders of single problems become one of a solver, and cocopp's page.
+"""COCO's data: problems that were solved separately become one archive per solver, and a page.
 
 COCO writes a text file of each kind (.info, .dat, .tdat, ...) for a function, or for a function and
-a dimension, and appends instance after instance. The same files come out here from problems that
-were solved apart, in whatever order.
+a dimension, and appends instance after instance. `merge` gives the same files.
 """
 
 import gzip
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -16,31 +16,34 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from fmnes.experiments.extras import require
-from fmnes.integrations._coco_problems import RECORD
+from fmnes.experiments.packages import require
+from fmnes.integrations._coco_problems import RECORDS
 
+Solved = tuple[Path, dict[str, Any]]  # the folder of a problem, and its record
 _DAMAGE = (EOFError, gzip.BadGzipFile, tarfile.TarError, zlib.error)
 
 
-def pack(folders: Sequence[Path], archive: Path) -> None:
-    """One archive with these problems of a solver, as if COCO had run them one by one.
+def pack(problems: Sequence[Solved], archive: Path) -> None:
+    """Write one archive with these problems of a solver, as if COCO had run them one by one.
 
-    It holds all that cocopp reads, and is less than half as long as with all that COCO wrote.
+    It contains all that cocopp reads, which is less than half of what COCO wrote.
     """
     with tempfile.TemporaryDirectory() as scratch:
         merged = Path(scratch, archive.stem)
-        merge(folders, merged)
+        merge(problems, merged)
         for by_time in merged.glob("data_*/*.tdat"):
             by_time.write_text(first_and_last(by_time.read_text()))
         _write_archive(merged, archive)
 
 
-def merge(folders: Sequence[Path], merged: Path) -> None:
-    """Join the folders of single problems, in the order of function, dimension and instance."""
+def merge(problems: Sequence[Solved], merged: Path) -> None:
+    """Join the data of problems, which are ordered by function, dimension and instance."""
     merged.mkdir(parents=True)
-    records = "".join((folder / RECORD).read_text() for folder in folders)
-    (merged / "records.jsonl").write_text(records)
+    lines = "".join(f"{json.dumps(record)}\n" for _, record in problems)
+    (merged / RECORDS).write_text(lines)
+    folders = [folder for folder, _ in problems]
     for folder in folders:
         for source in sorted(folder.glob("data_*/*")):
             target = merged / source.relative_to(folder)
@@ -54,14 +57,14 @@ def merge(folders: Sequence[Path], merged: Path) -> None:
 
 
 def first_and_last(text: str) -> str:
-    """Of each run two lines after its title: all that cocopp's reduce_size leaves of a .tdat."""
+    """Return two lines after the title of each run, like cocopp's reduce_size for a .tdat."""
     runs = [run.splitlines(keepends=True) for run in re.split("^(?=%)", text, flags=re.M) if run]
     return "".join("".join([*run[:2], *run[2:][-1:]]) for run in runs)
 
 
 def _joined(infos: Iterable[str]) -> str:
-    """The .info file of a function: three lines a dimension, the last lists the instances."""
-    instances: dict[str, str] = {}  # of the two lines before and the name of the data file
+    """Return the .info file of a function: three lines per dimension, ending with the instances."""
+    instances: dict[str, str] = {}  # by the two lines before and the name of the data file
     for info in infos:
         head, _, last = info.rpartition("\n")
         data_file, _, instance = last.partition(", ")
@@ -71,7 +74,7 @@ def _joined(infos: Iterable[str]) -> str:
 
 
 def _write_archive(folder: Path, archive: Path) -> None:
-    """A .tgz of the same bytes for the same data, complete or not there."""
+    """Write a .tgz, complete or not at all; the same data give the same bytes."""
     part = archive.with_suffix(".part")
     with (
         part.open("wb") as raw,
@@ -92,7 +95,7 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def solver_in(archive: Path) -> str:
-    """The solver whose data an archive holds: the folder in it, whatever the file is called."""
+    """Return the solver of an archive: the name of the only folder in it."""
     try:
         with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r:") as tar:
             members = [tarfile.data_filter(member, ".") for member in tar]  # named as extracted
@@ -109,15 +112,15 @@ def solver_in(archive: Path) -> str:
 
 
 def write_page(archives: Mapping[str, Path], page: Path) -> Path:
-    """The page of cocopp, which compares the solvers, each with its archive; its address."""
+    """Let cocopp write a page that compares the solvers, and return its index."""
     require("coco", "cocopp", "six")
     page.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:  # cocopp writes beside what it reads
         for archive in archives.values():
             with tarfile.open(archive) as tar:
                 tar.extractall(scratch, filter="data")
-        # By itself: it sets matplotlib up its own way, looks for its archive online, and talks.
-        answer = subprocess.run(  # noqa: S603 - our own words
+        # In a process of its own: cocopp configures matplotlib, searches online, and prints.
+        answer = subprocess.run(  # noqa: S603 - no input of others
             [sys.executable, "-m", "cocopp", "-o", str(page.resolve()), *archives],
             cwd=scratch,
             env=os.environ | {"MPLBACKEND": "Agg"},

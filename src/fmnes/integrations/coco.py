@@ -1,43 +1,45 @@
-"""The benchmark suites of COCO, solved by our methods and by others: ``fmnes coco``.
+"""Run methods on the benchmark suites of COCO: ``fmnes coco``.
 
 N. Hansen, A. Auger, R. Ros, O. Mersmann, T. Tusar, D. Brockhoff: "COCO: a platform for comparing
 continuous optimizers in a black-box setting", Optimization Methods and Software 36 (2021).
 
-`run` solves problems in parallel processes and writes COCO's data, `report` packs them and has
-cocopp draw its page. In the folder of a run are:
+`run` solves problems in parallel processes and writes COCO's data. `report` packs the data and lets
+cocopp write its page. The folder of a run contains:
 
-    problems/SOLVER/f001_d0020_i001/   one problem as COCO wrote it (`_coco_problems`)
+    records.jsonl                      one line per solved problem
+    problems/SOLVER/f001_d0020_i001/   the data of one problem as COCO wrote them (`_coco_problems`)
     SOLVER.tgz                         all problems of a solver, merged (`_coco_data`)
     page/index.html                    cocopp's page
 
-A run that was killed goes on where it was if it is started again. Solvers are named as
-`_coco_solvers` says.
+If a run is killed, start it again: it resumes where it stopped. `_coco_solvers` describes how
+solvers are named.
 """
 
 import argparse
 import itertools
-import math
+import json
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import as_completed
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from fmnes.experiments.extras import require
+from fmnes import _checks as checks
+from fmnes.experiments import log
+from fmnes.experiments.options import add_action, add_workers
+from fmnes.experiments.packages import require
+from fmnes.experiments.processes import cores, run_all, with_progress
 from fmnes.integrations import _coco_data as data
 from fmnes.integrations import _coco_problems as problems
 from fmnes.integrations._coco_problems import Task
-from fmnes.integrations._coco_solvers import factory_of, label_of
-from fmnes.storage.lock import Lock
+from fmnes.integrations._coco_solvers import factory_of
 
 SUITES = {  # their dimensions; both have 24 functions
     "bbob": (2, 3, 5, 10, 20, 40),
     "bbob-largescale": (20, 40, 80, 160, 320, 640),
 }
 _FUNCTIONS = range(1, 25)
-# What wrong arguments, missing packages and failing solvers raise: a user reads one line.
-_EXPECTED = (ImportError, OSError, RuntimeError, TypeError, ValueError)
 
 
 def run(
@@ -51,7 +53,7 @@ def run(
     budget: float = 1e4,
     workers: int | None = None,
 ) -> None:
-    """Solve the problems that are not solved yet, solver after solver.
+    """Solve the problems that are not solved yet, solver by solver.
 
     Parameters
     ----------
@@ -59,41 +61,45 @@ def run(
         Methods of `fmnes.METHODS` (``cr-fm-nes``, or ``cr-fm-nes:paper`` for a variant),
         ``pycma``, ``pycma:vd``, or ``package.module:factory`` of your own.
     folder : path
-        Where the data go. What is there already is not run again.
+        Where the data go. Problems whose data are there are not solved again.
     suite, dims, functions, instances
-        The problems: of ``bbob`` or ``bbob-largescale``.
+        The problems of ``bbob`` or ``bbob-largescale``.
     budget : float
         Evaluations per variable, restarts included. A problem ends earlier when COCO's final
-        target, 1e-8 above the optimum, is hit.
+        target, 1e-8 above the optimum, is reached.
     workers : int, optional
-        How many work at the same time; one for each core by default.
+        Number of worker processes; one for each core by default.
     """
-    require("coco", "cocoex", "tqdm")
+    require("coco", "cocoex")
     tasks = _plan(solvers, suite, dims, functions, instances, budget)
-    workers = _count(workers)
-    root = Path(folder, "problems").resolve()
-    root.mkdir(parents=True, exist_ok=True)
-    with Lock(Path(folder, ".lock"), "folder"):  # leftovers must not be those of another run
-        for name in solvers:
-            (root / label_of(name)).mkdir(exist_ok=True)
-            problems.clear_leftovers(root / label_of(name))
-        todo = [task for task in tasks if not problems.is_done(task, root / label_of(task.solver))]
-        if todo:
-            _run_all(todo, root, min(workers, len(todo)), sum(t.maxfevals for t in tasks))
-        else:
-            print(f"all {len(tasks)} problems are solved already", file=sys.stderr)  # as the bar
+    workers = cores() if workers is None else checks.integer("workers", workers, least=1)
+    root = Path(folder).resolve()
+    with log.appending(root / problems.RECORDS, "folder") as append:
+        done = {task.folder: task for task, _ in problems.read_records(root)}
+        for task in tasks:
+            if done.get(task.folder, task) != task:
+                raise ValueError(
+                    f"solvers, suite, budget: expected {done[task.folder]}, which the folder "
+                    f"contains, got {task}"
+                )
+        todo = [task for task in tasks if task.folder not in done]
+        ended = run_all(partial(problems.run, root), todo, workers)
+        for _, record in with_progress(ended, todo, lambda task: task.maxfevals):
+            append([json.dumps(record)])
+    if not todo:
+        print(f"all {len(tasks)} problems are solved already", file=sys.stderr)
 
 
 def report(
     sources: Sequence[str | os.PathLike[str]], page: str | os.PathLike[str] | None = None
 ) -> Path:
-    """Pack the data and write cocopp's page; returns the path of its index.
+    """Pack the data, write cocopp's page, and return the path of its index.
 
     Parameters
     ----------
     sources : sequence of path
-        Folders of `run`, whose solvers are packed to archives first, or such archives. An archive
-        is a solver, of the name of the folder in it.
+        Folders of `run`, whose solvers are packed to archives first, or such archives. The solver
+        of an archive is named like the folder in it.
     page : path, optional
         The folder of the page: ``page`` in the first folder by default.
     """
@@ -119,14 +125,15 @@ def report(
 
 
 def _packed(folder: Path) -> list[Path]:
-    archives = []
-    for solver in sorted((folder / "problems").glob("*")):
-        if solved := sorted(solver.glob("f*")):
-            archives.append(folder / f"{solver.name}.tgz")
-            data.pack(solved, archives[-1])
-    if not archives:
+    """Pack the problems of each solver, and return the archives."""
+    solved: dict[str, list[data.Solved]] = defaultdict(list)
+    for task, record in problems.read_records(folder):
+        solved[task.label].append((folder / task.folder, record))
+    if not solved:
         raise FileNotFoundError(f"sources: expected a folder of `fmnes coco run`, got {folder}")
-    return archives
+    for label, some in solved.items():
+        data.pack(some, folder / f"{label}.tgz")
+    return [folder / f"{label}.tgz" for label in sorted(solved)]
 
 
 def _plan(
@@ -137,25 +144,22 @@ def _plan(
     instances: Sequence[int],
     budget: float,
 ) -> list[Task]:
-    """Every problem for every solver, after all checks."""
-    if suite not in SUITES:
-        raise ValueError(f"suite: expected one of {', '.join(SUITES)}, got {suite!r}")
+    """Return every problem for every solver, after all checks."""
+    checks.choice("suite", suite, list(SUITES))
     _check_numbers("dims", dims, SUITES[suite])
     _check_numbers("functions", functions, _FUNCTIONS)
     _check_numbers("instances", instances, range(1, 1000))
-    if not 0 < budget < math.inf:
-        raise ValueError(f"budget: expected a finite number > 0, got {budget!r}")
-    if len(set(map(label_of, solvers))) < len(solvers):
+    budget = checks.finite("budget", budget, above=0)
+    tasks = [
+        Task(name, suite, *numbers, budget)
+        for name in solvers
+        for numbers in itertools.product(functions, dims, instances)
+    ]
+    if len({task.folder for task in tasks}) < len(tasks):
         raise ValueError(f"solvers: expected each one once, got {[*solvers]}")
     for name in solvers:
         factory_of(name)
-    return [
-        Task(name, suite, function, dim, instance, float(budget))
-        for name in solvers
-        for dim in dims
-        for function in functions
-        for instance in instances
-    ]
+    return tasks
 
 
 def _check_numbers(name: str, numbers: Sequence[int], possible: Sequence[int]) -> None:
@@ -163,37 +167,6 @@ def _check_numbers(name: str, numbers: Sequence[int], possible: Sequence[int]) -
         listed = ", ".join(map(str, possible)) if len(possible) < 24 else f"1 to {possible[-1]}"
         wrong = [number for number in numbers if number not in possible] or [*numbers]
         raise ValueError(f"{name}: expected some of {listed}, each once, got {wrong}")
-
-
-def _count(workers: int | None) -> int:
-    from fmnes.experiments.processes import cores
-
-    if workers is None:
-        return cores()
-    if workers < 1:
-        raise ValueError(f"workers: expected a number >= 1, got {workers}")
-    return workers
-
-
-def _run_all(todo: Sequence[Task], root: Path, workers: int, evaluations: int) -> None:
-    """The tasks on so many processes, with a bar that counts evaluations of the budget."""
-    from tqdm import tqdm
-
-    from fmnes.experiments.processes import pool
-
-    done = evaluations - sum(task.maxfevals for task in todo)
-    with (
-        pool(workers) as executor,
-        tqdm(total=evaluations, initial=done, unit=" evals", unit_scale=True) as bar,
-    ):
-        running = {
-            executor.submit(problems.run, task, root / label_of(task.solver)): task for task in todo
-        }
-        for future in as_completed(running):
-            error = future.exception()
-            if error is not None:
-                raise RuntimeError(f"{running[future]}: {type(error).__name__}: {error}") from error
-            bar.update(running[future].maxfevals)
 
 
 # === The command line ===
@@ -204,91 +177,68 @@ Benchmark methods on the suites of COCO. A SOLVER is one of
   cr-fm-nes, vd-cma, ...      a method of this library
   cr-fm-nes:paper             one of its variants
   pycma, pycma:vd             pycma's CMA-ES, and its VD-CMA
-  package.module:factory      your own: factory(x0=, sigma0=, seed=, restart=), called by name,
-                              returns an object with ask(), tell(f) or tell(x, f), and stop()
+  package.module:factory      your own: factory(x0=, sigma0=, seed=, restart=) returns an object
+                              with ask(), tell(f) or tell(x, f), and stop()
 
   fmnes coco run cr-fm-nes pycma:vd --dims 20 40 --budget 1e3
-  fmnes coco report coco      the page again, from the data so far
+  fmnes coco report coco      write the page again, from the data so far
   fmnes coco report A.tgz B.tgz --out page
 
-A run that was killed goes on where it was: start it again.
+If a run is killed, run the same command again: it resumes where it stopped.
 """
 
 
-def add_command(commands: Any) -> None:
-    """Add `coco` to the commands of the command line."""
-    coco = commands.add_parser(
-        "coco",
-        help="benchmark methods on the suites of COCO",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(coco: argparse.ArgumentParser) -> None:
+    """Add the actions of `fmnes coco` to its parser."""
+    coco.description = _DESCRIPTION
     actions = coco.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    parser = actions.add_parser("run", help="solve problems, then write cocopp's page")
-    parser.set_defaults(run=_run_command)
+    parser = add_action(actions, "coco", _run, "solve problems, then write cocopp's page")
     parser.add_argument("solvers", nargs="+", metavar="SOLVER")
     parser.add_argument("--suite", choices=SUITES, default="bbob-largescale")
-    for option, default, what in (
+    for option, default, about in (
         ("--dims", [20, 40], "numbers of variables"),
-        ("--functions", [*_FUNCTIONS], "numbers or ranges such as 1-24"),
-        ("--instances", [1, 2, 3, 4, 5], "numbers or ranges such as 1-5"),
+        ("--functions", _FUNCTIONS, "numbers or ranges such as 1-24"),
+        ("--instances", range(1, 6), "numbers or ranges such as 1-5"),
     ):
         parser.add_argument(
-            option, nargs="+", type=_numbers, action=_Flat, default=default, metavar="N", help=what
+            option, nargs="+", type=_numbers, default=[default], metavar="N", help=about
         )
     parser.add_argument("--budget", type=float, default=1e4, help="evaluations per variable")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: all cores)")
+    add_workers(parser)
     parser.add_argument("--out", default="coco", metavar="DIR", help="default: %(default)s")
-    parser.add_argument("--no-page", action="store_true", help="leave the data as they are")
+    parser.add_argument("--no-page", action="store_true", help="write the data only")
 
-    parser = actions.add_parser("report", help="pack data and write cocopp's page")
-    parser.set_defaults(run=_report_command)
+    parser = add_action(actions, "coco", _report, "pack data and write cocopp's page")
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="a folder of run, or a .tgz")
     parser.add_argument("--out", metavar="DIR", help="default: page/ in the first folder")
 
 
-class _Flat(argparse.Action):
-    """The lists of all words as one."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
-        setattr(namespace, self.dest, list(itertools.chain(*values)))
-
-
-def _numbers(text: str) -> list[int]:
-    """The numbers of "1-3": 1, 2, 3."""
+def _numbers(text: str) -> Sequence[int]:
+    """Return the numbers of "1-3": 1, 2, 3."""
     first, dash, last = text.partition("-")
     try:
-        return list(range(int(first), int(last if dash else first) + 1))
+        return range(int(first), int(last if dash else first) + 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected 3 or 1-5, got {text!r}") from None
 
 
-def _run_command(options: argparse.Namespace) -> int:
-    sys.path.insert(0, os.getcwd())  # where a user's factory may be
-    try:
-        run(
-            options.solvers,
-            options.out,
-            suite=options.suite,
-            dims=options.dims,
-            functions=options.functions,
-            instances=options.instances,
-            budget=options.budget,
-            workers=options.workers,
-        )
-        if not options.no_page:
-            print(report([options.out]))
-    except KeyboardInterrupt:
-        raise SystemExit("fmnes coco: interrupted; the same command goes on from here") from None
-    except _EXPECTED as error:
-        raise SystemExit(f"fmnes coco: {error}") from None
+def _run(options: argparse.Namespace) -> int:
+    run(
+        options.solvers,
+        options.out,
+        suite=options.suite,
+        dims=[*itertools.chain(*options.dims)],
+        functions=[*itertools.chain(*options.functions)],
+        instances=[*itertools.chain(*options.instances)],
+        budget=options.budget,
+        workers=options.workers,
+    )
+    if not options.no_page:
+        print(report([options.out]))
     return 0
 
 
-def _report_command(options: argparse.Namespace) -> int:
-    try:
-        print(report(options.sources, options.out))
-    except _EXPECTED as error:
-        raise SystemExit(f"fmnes coco: {error}") from None
+def _report(options: argparse.Namespace) -> int:
+    print(report(options.sources, options.out))
     return 0
