@@ -2,8 +2,8 @@
 
     python benchmarks/cmaes_limit.py     # some ten minutes
 
-cmaes cuts sigma at 1e32. In two cases of the paper's experiments its SepCMA and our implementation with
-its constants differ. They are run once more, trial 0 of each, with and without that limit.
+cmaes cuts sigma at 1e32. In two cases of the paper's experiments its SepCMA and our implementation
+with its constants differ. They are run once more, trial 0 of each, with and without that limit.
 """
 
 from cmaes import _sepcma

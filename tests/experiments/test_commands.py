@@ -124,8 +124,8 @@ def test_a_method_of_ones_own_beside_the_others(tmp_path, monkeypatch):
     assert "<tr><td>beside<td><td>2<td><td>own:RandomWalk" in page
     assert "<tr><td>beside<td><td>2<td><td>snes" in page
     table = Table(read("results.csv").values())
-    for draw, beside in ((figures.against_fm_nes, 2), (figures.high_dimensional, 0)):
-        (legend,) = draw(table).legends
+    for name, beside in (("against-fm-nes", 2), ("high-dimensional", 0)):
+        (legend,) = figures.FIGURES[name](table).legends
         named = {text.get_text() for text in legend.get_texts()}
         assert len(named & {"own:RandomWalk", "snes"}) == beside
 

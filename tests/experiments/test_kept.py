@@ -106,7 +106,7 @@ def test_the_pages_are_of_these_rows(tmp_path):
 
 def test_of_two_fractions_in_one_colour_each_says_whose_it_is(table):
     """d = 1000, Rosenbrock, lambda = 24: two of three trials of either variant."""
-    axes = figures.high_dimensional(table).axes[13]
+    axes = figures.FIGURES["high-dimensional"](table).axes[13]
     labels = [text.get_text() for text in axes.texts]
     assert {"●2/3", "□2/3"} <= set(labels)
 

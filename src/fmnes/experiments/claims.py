@@ -12,7 +12,6 @@ from fmnes.experiments.verdicts import (
     Bounds,
     Check,
     Claim,
-    decide,
     each_case,
     over_paper,
     pair_of,
@@ -68,7 +67,7 @@ def eta_B(table: Table) -> Iterator[Check]:
     for solver in protocol.ETA_B:
         for dim in (80, 200):
             ratios = over_paper(table, dim, solver)
-            yield decide(pair_of(solver, protocol.PAPER), (f"d = {dim}",), bounds, ratios)
+            yield Check(pair_of(solver, protocol.PAPER), (f"d = {dim}",), bounds, ratios)
 
 
 @_claim(
@@ -104,7 +103,7 @@ def learning_rates(table: Table) -> Iterator[Check]:
     for name, rates_of in (("eta_B", rates.eta_B), ("c_1", rates.c_1)):
         found = {f"λ = {popsize}": _constant(*rates_of(80, popsize)) for popsize in popsizes}
         pair = f"{name} of CR-FM-NES / of FM-NES"
-        yield decide(pair, ("d = 80",), Bounds("much higher", 2.0), found)
+        yield Check(pair, ("d = 80",), Bounds("much higher", 2.0), found)
     yield from each_case(table, protocol.FM_NES, protocol.PAPER, _AHEAD, functions, [80])
     yield from each_case(table, protocol.ETA_B[0], protocol.PAPER, _COSTS, functions, [80])
 
@@ -148,7 +147,7 @@ def computation_time(table: Table) -> Iterator[Check]:
         if ratio is not None:
             found[f"as d^{math.log(ratio.value, 100 / start):.1f}"] = ratio
         pair = f"seconds at d = 100 / at d = {start}"
-        yield decide(pair, (name_of(solver),), bounds, found)
+        yield Check(pair, (name_of(solver),), bounds, found)
 
 
 @_claim(

@@ -3,7 +3,8 @@
 import io
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,21 +79,10 @@ def learning_rates(table: Table) -> "Figure":
     return figure
 
 
-def against_fm_nes(table: Table) -> "Figure":
-    """Draw CR-FM-NES and FM-NES at d = 80."""
-    return _panels(table, [80], [protocol.FM_NES, protocol.PAPER, protocol.SAFE])
-
-
-def high_dimensional(table: Table) -> "Figure":
-    """Draw CR-FM-NES, VD-CMA and Sep-CMA at d = 200, 600 and 1000."""
-    solvers = [protocol.VD_CMA, protocol.SEP_CMA, protocol.PAPER, protocol.SAFE]
-    return _panels(table, [200, 600, 1000], solvers)
-
-
-def _panels(table: Table, dims: Sequence[int], solvers: list[Solver]) -> "Figure":
+def _panels(dims: Sequence[int], solvers: Sequence[Solver], table: Table) -> "Figure":
     """Draw the metric by population size: a row for each dimension, a panel for each function."""
     there = {solver for case, solver in table.cells if case.dim in dims}
-    solvers += [solver for solver in table.others if solver in there and solver not in solvers]
+    solvers = list(dict.fromkeys([*solvers, *(who for who in table.others if who in there)]))
     styles = [_style_of(solver, table) for solver in solvers]
     figure = new_figure(7.2, 0.4 + 1.5 * len(dims))
     grid = figure.subplots(len(dims), len(FUNCTIONS), squeeze=False)
@@ -162,19 +152,7 @@ def representations(table: Table) -> "Figure":
     return figure
 
 
-def ablation(table: Table) -> "Figure":
-    """Draw the paper's method without some of its parts, relative to the whole method."""
-    labels = [textwrap.fill(name_of(solver), width=13) for solver in protocol.ABLATIONS]
-    return _relative(table, protocol.ABLATIONS, labels)
-
-
-def eta_B_sensitivity(table: Table) -> "Figure":
-    """Draw the paper's method with multiples of the fitted learning rate, relative to it."""
-    labels = [rf"$\eta_B \times {scale:g}$" for scale in protocol.SCALES]
-    return _relative(table, protocol.ETA_B, labels)
-
-
-def _relative(table: Table, solvers: Sequence[Solver], labels: Sequence[str]) -> "Figure":
+def _relative(labels: Mapping[Solver, str], table: Table) -> "Figure":
     """Draw the metric over that of the paper's method by function, a panel for each dimension."""
     figure = new_figure(7.2, 2.6)
     styles = [
@@ -183,7 +161,7 @@ def _relative(table: Table, solvers: Sequence[Solver], labels: Sequence[str]) ->
     ]
     for axes, dim in zip(figure.subplots(1, 2), (80, 200), strict=True):
         series = [Series(style, []) for style in styles]
-        for j, solver in enumerate(solvers):
+        for j, solver in enumerate(labels):
             found = over_paper(table, dim, solver)
             for k, function in enumerate(FUNCTIONS):
                 ratio = found.get(function)
@@ -194,20 +172,27 @@ def _relative(table: Table, solvers: Sequence[Solver], labels: Sequence[str]) ->
         axes.set_title(f"$d = {dim}$")
         draw(axes, series, near=0.3)
         axes.axhline(1, color="black", linewidth=0.5)
-        axes.set_xticks(range(len(labels)), labels, fontsize=6.5)
+        axes.set_xticks(range(len(labels)), [*labels.values()], fontsize=6.5)
     figure.axes[0].set_ylabel("evaluations, relative")
     draw_legend(figure, styles)
     return figure
 
 
+_PARTS = {solver: textwrap.fill(name_of(solver), 13) for solver in protocol.ABLATIONS}
+_MULTIPLES = {
+    solver: rf"$\eta_B \times {scale:g}$"
+    for solver, scale in zip(protocol.ETA_B, protocol.SCALES, strict=True)
+}
+_IN_80 = (protocol.FM_NES, protocol.PAPER, protocol.SAFE)
+_IN_MORE = (protocol.VD_CMA, protocol.SEP_CMA, protocol.PAPER, protocol.SAFE)
 FIGURES: dict[str, Callable[[Table], "Figure"]] = {
     "learning-rates": learning_rates,
-    "against-fm-nes": against_fm_nes,
+    "against-fm-nes": partial(_panels, [80], _IN_80),
     "computation-time": computation_time,
-    "high-dimensional": high_dimensional,
+    "high-dimensional": partial(_panels, [200, 600, 1000], _IN_MORE),
     "representations": representations,
-    "ablation": ablation,
-    "eta-b": eta_B_sensitivity,
+    "ablation": partial(_relative, _PARTS),
+    "eta-b": partial(_relative, _MULTIPLES),
 }
 
 

@@ -50,11 +50,15 @@ def _second_never_succeeds(ratio: Ratio) -> bool:
 class Check(NamedTuple):
     """One statement that the rows decide."""
 
-    outcome: str  # "holds", "fails", "undecided" or "not run"
     pair: str  # what is divided by what
     where: tuple[str, ...]  # function and dimension
     bounds: Bounds
     ratios: Mapping[str, Ratio]  # by what differs between them
+
+    @property
+    def outcome(self) -> str:
+        """Whether the check "holds", "fails", is "undecided" or was "not run"."""
+        return self.bounds.outcome(self.ratios.values()) if self.ratios else "not run"
 
     def __str__(self) -> str:
         numbers = []
@@ -65,12 +69,6 @@ class Check(NamedTuple):
             numbers.append(f"typically {typical(self.ratios.values())}")
         measured = ", ".join(numbers) or self.outcome
         return f"{', '.join((self.pair, *self.where))}: {measured}. Expected: {self.bounds}."
-
-
-def decide(pair: str, where: tuple[str, ...], bounds: Bounds, ratios: Mapping[str, Ratio]) -> Check:
-    """Return the check of these ratios."""
-    outcome = bounds.outcome(ratios.values()) if ratios else "not run"
-    return Check(outcome, pair, where, bounds, ratios)
 
 
 def each_case(
@@ -92,7 +90,7 @@ def each_case(
                 for popsize, ratio in table.ratios(function, dim, over, under).items()
                 if all_popsizes or popsize in chosen
             }
-            yield decide(pair_of(over, under), (function, f"d = {dim}"), bounds, ratios)
+            yield Check(pair_of(over, under), (function, f"d = {dim}"), bounds, ratios)
 
 
 def pair_of(over: Solver, under: Solver) -> str:
