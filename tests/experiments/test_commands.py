@@ -31,6 +31,15 @@ def quick(tmp_path_factory):
     return path
 
 
+def test_other_commands_load_neither_experiments_nor_coco():
+    script = (
+        "import sys; from fmnes.cli import main; main(['methods']); "
+        "print([name for name in sys.modules if 'experiments' in name or 'coco' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_run_takes_the_quick_version_by_default(quick):
     trials = set(read(quick))
     assert trials == {
