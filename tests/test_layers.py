@@ -39,29 +39,6 @@ LAYERS = [
 # The compiled kernels may be missing, so that whoever needs them tries to import them.
 COMPILED = {"fmnes.kernels._native", "fmnes.kernels.native"}
 
-# Known violations, "importing module -> imported module"; to be removed one by one.
-ALLOWED = {
-    "fmnes._config -> fmnes",
-    "fmnes.cli._show -> fmnes.cli._watch",
-    "fmnes.evaluate -> fmnes.evaluate._ray",
-    "fmnes.evaluate._backends -> fmnes.evaluate._dask",
-    "fmnes.evaluate._backends -> fmnes.evaluate._ray",
-    "fmnes.evaluate._evaluator -> fmnes.evaluate._cargo",
-    "fmnes.evaluate._evaluator -> fmnes.evaluate._driver",
-    "fmnes.evaluate._evaluator -> fmnes.evaluate._pool",
-    "fmnes.evaluate._evaluator -> fmnes.evaluate._worker",
-    "fmnes.evaluate._evaluator -> fmnes.evaluate.cluster._crew",
-    "fmnes.evaluate.cluster._cluster -> fmnes.evaluate.cluster._ray",
-    "fmnes.evaluate.cluster._replica -> fmnes",
-    "fmnes.evaluate.cluster._replica -> fmnes._optimizer",
-    "fmnes.experiments.commands -> fmnes.experiments.processes",
-    "fmnes.experiments.commands -> fmnes.experiments.report",
-    "fmnes.experiments.commands -> fmnes.experiments.results",
-    "fmnes.experiments.commands -> fmnes.experiments.runner",
-    "fmnes.experiments.solvers -> fmnes.experiments.older_h",
-    "fmnes.integrations.coco -> fmnes.experiments.processes",
-}
-
 
 class Import(NamedTuple):
     module: str  # that imports
@@ -127,20 +104,19 @@ def layer(module):
     return HEIGHT[name]
 
 
-def unexpected(violations):
-    """Those that are not in ALLOWED, one a line."""
-    return "\n".join(sorted({str(found) for found in violations} - ALLOWED))
+def lines(violations):
+    return "\n".join(sorted({str(found) for found in violations}))
 
 
 def test_no_import_against_the_layers():
     upwards = [found for found in OWN if layer(found.imported) > layer(found.module)]
-    assert not unexpected(upwards), f"imports from a higher layer:\n{unexpected(upwards)}"
+    assert not upwards, f"imports from a higher layer:\n{lines(upwards)}"
 
 
 def test_no_cycle():
     graph = {module: set() for module in MODULES}
     for found in OWN:
-        if str(found) not in ALLOWED and found.imported != found.module:
+        if found.imported != found.module:
             graph[found.module].add(found.imported)
     try:
         TopologicalSorter(graph).prepare()
@@ -179,7 +155,7 @@ def test_no_late_import_of_our_own_modules():
     """Inside a function stand optional packages, and modules that cannot do without one."""
     needing = modules_that_need_an_extra()
     late = [found for found in OWN if found.late and found.imported not in needing]
-    assert not unexpected(late), f"imports inside functions:\n{unexpected(late)}"
+    assert not late, f"imports inside functions:\n{lines(late)}"
 
 
 @pytest.mark.parametrize("start", ["fmnes", "fmnes.cli"])
@@ -188,7 +164,7 @@ def test_no_optional_package_is_loaded_unasked(start):
     loaded, more = set(), {start}
     while more:
         loaded |= more
-        found = [f for f in OWN if f.module in more and not f.late and str(f) not in ALLOWED]
+        found = [f for f in OWN if f.module in more and not f.late]
         more = {f.imported for f in found} - loaded
     early = [f for f in OTHERS if f.module in loaded and not f.late and optional(f)]
-    assert not unexpected(early), f"imports of optional packages:\n{unexpected(early)}"
+    assert not early, f"imports of optional packages:\n{lines(early)}"
