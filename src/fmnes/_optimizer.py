@@ -15,7 +15,7 @@ from fmnes._arrays import Array, constant, to_host
 from fmnes._population import Lineage, Population, Recipe
 from fmnes._record import Limits, Record
 from fmnes._restarts import NextRun
-from fmnes._result import Result, Run, Status
+from fmnes._result import Result, Run, Status, succeeded
 from fmnes._start import Start, initial_sigma_and_shape, read_start
 from fmnes._stopping import Budget, Stopping, reasons
 from fmnes.algorithms import METHODS, Algorithm
@@ -253,16 +253,14 @@ class Optimizer:
 
     def result_with(self, status: Status) -> Result:
         """Return the result so far, with the given status."""
-        record, state, ftarget = self.record, self._state, self.budget.ftarget
+        record, state = self.record, self._state
         fun, mean = record.best_f, self._to_user(state.mean)
-        found = fun < math.inf
-        reached = status in (Status.TOLX, Status.TOLFUN) if ftarget is None else fun <= ftarget
         return Result(
-            x=self._to_user(self._engine.best if found else state.mean),
+            x=self._to_user(self._engine.best if fun < math.inf else state.mean),
             fun=fun,
             nfev=self.nfev,
             nit=self.nit,
-            success=found and reached,
+            success=succeeded(fun, status, self.budget.ftarget),
             status=status,
             message=status.sentence,
             mean=mean,

@@ -1,5 +1,6 @@
 """The result of a search, and the ways in which a search can end."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -183,21 +184,25 @@ class Result:
         return "\n".join(f"{name:>9}: {value}" for name, value in rows.items())
 
 
-def merged(
-    runs: Sequence[Result], status: Status, history: History, first_error: str | None
-) -> Result:
-    """Return the result of several runs: the best of them, with the totals of all."""
+def succeeded(fun: float, status: Status, ftarget: float | None) -> bool:
+    """Return whether a run reached the target; without a target, whether it converged."""
+    if fun == math.inf:
+        return False
+    return status in (Status.TOLX, Status.TOLFUN) if ftarget is None else fun <= ftarget
+
+
+def merged(runs: Sequence[Result], status: Status, ftarget: float | None) -> Result:
+    """Return the best of several runs with the totals of all; their histories are not joined."""
     best = min(runs, key=lambda run: run.fun)
     return replace(
         best,
+        success=succeeded(best.fun, best.restarts[0].status, ftarget),
         nfev=sum(run.nfev for run in runs),
         nit=sum(run.nit for run in runs),
         status=status,
         message=status.sentence,
-        history=history,
         restarts=tuple(run.restarts[0] for run in runs),
         nfailed=sum(run.nfailed for run in runs),
-        first_error=first_error,
     )
 
 

@@ -173,7 +173,8 @@ class Runs:
         """Return the result of all runs: the best of them, with the totals of all."""
         runs = [*self._finished, self.current.result_with(status)]
         history = self._joined([run.history for run in runs])
-        return merged(runs, status, history, self._first_error)
+        result = merged(runs, status, self.budget.ftarget)
+        return dataclasses.replace(result, history=history, first_error=self._first_error)
 
     def _joined(self, histories: list[History]) -> History:
         """Return one history in which evaluations and best value continue from run to run.

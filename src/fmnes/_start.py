@@ -263,15 +263,16 @@ def _shape_part(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.flo
     array = checks.numbers(name, value, f"an array of real numbers of shape {shape}")
     if array.shape != shape:
         raise ValueError(f"{name}: expected an array of shape {shape}, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected finite numbers, got some that are not")
+    if not (finite := np.isfinite(array)).all():
+        raise ValueError(f"{name}: expected finite numbers, got {array[~finite][0]}")
     if name == "D" and not (array > 0).all():
         raise ValueError(f"D: expected numbers > 0, got {array.min()}")
     if name == "v" and not array.any():
         raise ValueError("v: expected a vector that is not zero, got zeros")
     if name == "C":
         if not np.allclose(array, array.T, rtol=1e-12, atol=0):
-            raise ValueError("C: expected a symmetric matrix, got one that is not")
+            gap = np.abs(array - array.T).max()
+            raise ValueError(f"C: expected a symmetric matrix, got entries that differ by {gap:g}")
         smallest = float(np.linalg.eigvalsh(array)[0])
         if smallest <= 0:
             raise ValueError(f"C: expected a positive definite matrix, got eigenvalue {smallest}")

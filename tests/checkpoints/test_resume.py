@@ -115,6 +115,19 @@ def test_a_larger_budget_goes_on(path):
     assert digest(search(sphere, path, maxfevals=400)) == digest(search(sphere, maxfevals=400))
 
 
+def test_the_target_of_this_call_decides_about_success(path):
+    """Also about runs that ended in an earlier call, which had no target or another one."""
+
+    def fun(x):
+        return 1 + sphere(x)
+
+    targets = {None: True, 0.5: False, 2.0: True, 0.25: False}
+    for ftarget, success in targets.items():
+        result = search(fun, path, restarts=1, ftarget=ftarget)
+        assert len(result.restarts) == 2
+        assert result.success == success
+
+
 def test_tolerances_may_change(path):
     rough = search(sphere, path, stopping=fmnes.Stopping(tolx=1e-3))
     assert rough.status == "tolx"
