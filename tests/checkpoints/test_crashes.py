@@ -1,6 +1,6 @@
-"""The process dies in each of its operations on files, one after the other; nothing is lost.
+"""The process dies in each of its file operations in turn, and no value is lost.
 
-A real kill cannot be aimed so well: `test_kills.py` has those, at random instants.
+`test_kills.py` kills real processes, at random times.
 """
 
 import os

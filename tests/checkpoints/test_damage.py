@@ -1,4 +1,4 @@
-"""Damaged files, crafted files, disks that are full: never another answer, never a lost search."""
+"""Damaged files, crafted files and full disks never change the result and never lose the search."""
 
 import os
 import pickle

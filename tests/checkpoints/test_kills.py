@@ -1,4 +1,4 @@
-"""SIGKILL at random instants: the same bits, nothing lost, nothing told twice."""
+"""SIGKILL at random times: the results are identical, and no value is lost or told twice."""
 
 import contextlib
 import json

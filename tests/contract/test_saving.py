@@ -1,4 +1,4 @@
-"""Pickles and files: a search goes on from either to the bit; a file runs no code."""
+"""Pickles and files: a search resumes from either with identical results; a file runs no code."""
 
 import copy
 import io

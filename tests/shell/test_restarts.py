@@ -1,4 +1,4 @@
-"""Restart schedules: what runs next, and that it pays."""
+"""Restart schedules: which run comes next, and that restarts help."""
 
 import numpy as np
 

@@ -53,7 +53,7 @@ class Opening(NamedTuple):
 
 
 class Entry:
-    """The values of one generation, as far as they are known."""
+    """The known values of one generation."""
 
     def __init__(self, opening: bytes) -> None:
         _, run, generation, self.popsize, _, _ = _OPENING.unpack(opening)
