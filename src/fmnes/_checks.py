@@ -109,3 +109,15 @@ def buffer(name: str, out: Any, shape: tuple[int, ...]) -> None:
 def rate(name: str, value: Any) -> float | None:
     """Return a learning rate, a finite number >= 0, or None for the method's own."""
     return None if value is None else finite(name, value, least=0.0)
+
+
+def fields(settings: Any, **checks: Callable[[str, Any], Any]) -> None:
+    """Replace fields of a frozen settings record by what their checks return.
+
+    A checkpoint stores a NumPy number as an array without dimensions: both become Python numbers.
+    """
+    for name, check in checks.items():
+        value = getattr(settings, name)
+        if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+            value = value.item()
+        object.__setattr__(settings, name, check(name, value))

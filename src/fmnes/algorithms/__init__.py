@@ -24,7 +24,7 @@ from fmnes.algorithms._records import Shape, Summary
 
 
 class Algorithm(Protocol):
-    """What the module of a method offers: three flags or sizes, three records, eight functions.
+    """What the module of a method offers: two flags, three records and nine functions.
 
     A module of pure functions satisfies this Protocol; the type checker compares each module of
     the registry with it. `Params` and `State` are NamedTuples:
@@ -34,8 +34,9 @@ class Algorithm(Protocol):
       of kept from ask to tell).
     - `State` holds arrays of one dtype on one device, of which the search reads `mean`. It is saved
       in checkpoints under the names of its fields.
-    - `Settings` is a frozen dataclass that checks its fields. Its fields `D`, `v` and `C`, as far
-      as it has them, become the `Shape` given to `init`.
+    - `Settings` is a frozen dataclass that checks its fields (`fmnes._checks.fields`), apart from
+      `D`, `v` and `C`: these are checked when a search starts, because only then is d known, and
+      become the `Shape` given to `init`.
 
     The functions work on arrays of any library, under `jit`, `vmap` and `scan` too: no item
     assignment, and no Python ``if`` on array values.

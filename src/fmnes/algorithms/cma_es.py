@@ -22,7 +22,6 @@ from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _paths as paths
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, Summary, matrix_of, summary_without_v, unless_flat
-from fmnes.algorithms._settings import check_fields
 from fmnes.algorithms._vectors import at_least, norm2
 
 LINEAR = False
@@ -54,7 +53,7 @@ class CMAES:
     active: bool = True
 
     def __post_init__(self) -> None:
-        check_fields(self, active=checks.boolean)
+        checks.fields(self, active=checks.boolean)
 
 
 Settings = CMAES

@@ -28,7 +28,6 @@ from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms._paths import next_path, p_c_rate, path_scale
 from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
-from fmnes.algorithms._settings import check_fields
 from fmnes.algorithms._vectors import at_least, at_most, norm2, with_length_within
 from fmnes.algorithms._weights import even_default_popsize
 
@@ -86,7 +85,7 @@ class CRFMNES:
     store_draws: bool = True
 
     def __post_init__(self) -> None:
-        check_fields(
+        checks.fields(
             self,
             variant=partial(checks.choice, options=("safe", "paper")),
             eta_B=checks.rate,

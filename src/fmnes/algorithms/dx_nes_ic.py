@@ -24,7 +24,6 @@ from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
-from fmnes.algorithms._settings import check_fields
 from fmnes.algorithms._vectors import at_least, norm2
 from fmnes.algorithms._weights import even_default_popsize
 
@@ -58,7 +57,7 @@ class DXNESIC:
     eta_B: float | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, eta_B=checks.rate)
+        checks.fields(self, eta_B=checks.rate)
 
 
 Settings = DXNESIC

@@ -22,7 +22,6 @@ from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import dx_nes_ic
 from fmnes.algorithms._paths import next_path, p_c_rate
 from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
-from fmnes.algorithms._settings import check_fields
 from fmnes.algorithms._vectors import at_most, norm2
 from fmnes.algorithms._weights import even_default_popsize, is_feasible, pair_sums
 
@@ -60,7 +59,7 @@ class FMNES:
     c_1: float | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, eta_B=checks.rate, c_1=checks.rate)
+        checks.fields(self, eta_B=checks.rate, c_1=checks.rate)
 
 
 Settings = FMNES

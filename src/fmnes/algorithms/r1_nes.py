@@ -35,7 +35,6 @@ from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, unchanged, unless_flat
-from fmnes.algorithms._settings import check_fields
 from fmnes.algorithms._vectors import norm2, with_length_within
 
 LINEAR = True  # O(d) time a candidate and O(d) memory
@@ -79,7 +78,7 @@ class R1NES:
     eta: float = 0.1
 
     def __post_init__(self) -> None:
-        check_fields(self, eta=partial(checks.finite, least=0.0))
+        checks.fields(self, eta=partial(checks.finite, least=0.0))
         if self.eta > 1:
             raise ValueError(f"eta: expected a number from 0 to 1, got {self.eta!r}")
 

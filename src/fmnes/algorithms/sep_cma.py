@@ -40,7 +40,6 @@ from fmnes.algorithms import _records as records
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, Summary
 from fmnes.algorithms._rescaling import common_factor
-from fmnes.algorithms._settings import check_fields
 from fmnes.algorithms._vectors import norm2
 
 LINEAR = True  # O(d) time a candidate and O(d) memory
@@ -73,7 +72,7 @@ class SepCMA:
     rates: Literal["ros-hansen", "pycma"] = "ros-hansen"
 
     def __post_init__(self) -> None:
-        check_fields(self, rates=partial(checks.choice, options=("ros-hansen", "pycma")))
+        checks.fields(self, rates=partial(checks.choice, options=("ros-hansen", "pycma")))
 
 
 Settings = SepCMA

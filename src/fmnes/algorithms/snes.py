@@ -27,7 +27,6 @@ from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _records as records
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, Summary
-from fmnes.algorithms._settings import check_fields
 
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
@@ -58,7 +57,7 @@ class SNES:
     eta_sigma: float | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, eta_sigma=checks.rate)
+        checks.fields(self, eta_sigma=checks.rate)
 
 
 Settings = SNES

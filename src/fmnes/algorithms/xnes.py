@@ -28,7 +28,6 @@ from fmnes._arrays import Array, constant
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, unless_flat
-from fmnes.algorithms._settings import check_fields
 from fmnes.algorithms._vectors import norm2
 
 LINEAR = False
@@ -63,7 +62,7 @@ class XNES:
     eta_B: float | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, eta_sigma=checks.rate, eta_B=checks.rate)
+        checks.fields(self, eta_sigma=checks.rate, eta_B=checks.rate)
 
 
 Settings = XNES
