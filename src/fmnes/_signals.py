@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while `minimize` runs: both end the search, neither leaves half a step."""
+"""Ctrl-C and SIGTERM while `minimize` runs: both end the search between two generations."""
 
 import os
 import signal
@@ -16,12 +16,12 @@ _DEFAULTS: dict[signal.Signals, Any] = {
 
 
 class Interrupts:
-    """Context: the two signals raise KeyboardInterrupt, but only while candidates are evaluated.
+    """Context in which the two signals raise KeyboardInterrupt, but only during evaluations.
 
-    At any other time they wait for the next evaluation, so that no generation is half told and
-    what is saved afterwards is whole. Once a signal has ended the search, a further Ctrl-C raises
-    at once and a further SIGTERM changes nothing. Handlers that are neither Python's own nor Ray's
-    stay in charge; outside of the main thread Python has no say about signals.
+    At any other time a signal waits for the next evaluation, so that no update is interrupted and
+    the saved state is complete. Once a signal has ended the search, a further Ctrl-C raises at once
+    and a further SIGTERM changes nothing. The context replaces only the handlers of Python and of
+    Ray, and does nothing outside of the main thread, where Python cannot handle signals.
     """
 
     def __init__(self) -> None:
@@ -41,26 +41,26 @@ class Interrupts:
     def __exit__(self, *exc_info: object) -> None:
         for number, handler in self._replaced.items():
             signal.signal(number, handler)
-        if self._received != self._answered:  # it came when everything was over
+        if self._received != self._answered:  # it came after the search had ended
             signal.raise_signal(signal.Signals(self._received or 0))
 
     def allow(self) -> None:
-        """From here on signals may raise; one that came before does so now."""
+        """Let signals raise from here on; one that came before raises now."""
         self._evaluating = True
         if self._received is not None:
             raise KeyboardInterrupt
 
     def defer(self) -> None:
-        """From here on signals wait."""
+        """Let signals wait from here on."""
         self._evaluating = False
 
     def answer(self, status: Status) -> Status:
-        """How the search ended: by a signal if one came, else as it says itself."""
+        """The status of a signal if one came, else the given one."""
         self._answered = self._received
         return status if self._answered is None else _STATUS[signal.Signals(self._answered)]
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if os.getpid() != self._process:  # a worker that was forked here: not ours to decide
+        if os.getpid() != self._process:  # in a forked worker the default handler decides
             signal.signal(number, _DEFAULTS[signal.Signals(number)])
             signal.raise_signal(number)
         elif number == signal.SIGINT or self._received is None:
@@ -70,7 +70,7 @@ class Interrupts:
 
 
 def _may_be_replaced(number: signal.Signals) -> bool:
-    """Python's own handlers; and what `ray.init` puts in their place, which ends the program."""
+    """Whether the handler is Python's own, or the one of `ray.init`, which ends the program."""
     handler = signal.getsignal(number)
     module = getattr(handler, "__module__", None) or ""
     return handler is _DEFAULTS[number] or module.startswith("ray.")

@@ -57,27 +57,17 @@ class Driver:
     """
 
     def __init__(self, groups: Sequence[WorkerGroup], policies: Policies) -> None:
-        self._all_groups, self._policies = groups, policies
+        self.groups, self._policies = groups, policies
         self._sizer = ChunkSizer(policies.chunksize)
         # Late chunks of earlier generations stay here: they still occupy their workers.
         self._chunks: dict[Any, _Chunk] = {}
         self._busy: Counter[WorkerGroup] = Counter()  # chunks in each group
         self._reserved: set[WorkerGroup] = set()  # groups that run one suspect alone
 
-    @property
-    def can_stop(self) -> bool:
-        """Whether chunks that hang can be ended."""
-        return any(group.can_stop for group in self._all_groups)
-
-    @property
-    def builds(self) -> bool:
-        """Whether workers should build the candidates of a large population themselves."""
-        return all(group.builds for group in self._all_groups)
-
     def run(self, workload: Workload, record: EvaluationRecord) -> None:
         """Evaluate the open candidates of the record; after an exception no worker is busy."""
         self._workload, self._record = workload, record
-        self._groups = self._all_groups[: len(record.open)]
+        self._used = self.groups[: len(record.open)]
         self._waiting, self._nopen = deque(record.open), len(record.open)
         self._suspects: deque[int] = deque()  # candidates that have to run alone
         self._attempts: Counter[int] = Counter()
@@ -90,7 +80,7 @@ class Driver:
                 self._collect(self._completed())
                 self._end_overdue()
         except BaseException:
-            for group in self._all_groups:
+            for group in self.groups:
                 self._give_up(group)
             raise
         self._leave_late_ones()
@@ -100,17 +90,17 @@ class Driver:
         self._chunks.clear()
         self._busy.clear()
         self._reserved.clear()
-        for group in self._all_groups:
+        for group in self.groups:
             group.end(force=False)
 
     # === Submit ===
 
     def _fill(self) -> None:
         """Give each worker a chunk first, and only then queue further chunks behind them."""
-        for group in self._groups:
+        for group in self._used:
             while self._has_room(group, group.width):
                 self._start_chunk(group)
-        for group in self._groups if self._sizer.is_quick else ():
+        for group in self._used if self._sizer.is_quick else ():
             width = (group.width or 0) + self._lookahead(group)
             while self._busy[group] < width and self._has_room(group, width):
                 self._start_chunk(group)
@@ -143,7 +133,7 @@ class Driver:
             if not group.isolates:
                 self._reserved.add(group)
             return [self._suspects.popleft()]
-        lanes = sum(group.width or _UNKNOWN_WIDTH for group in self._groups)
+        lanes = sum(group.width or _UNKNOWN_WIDTH for group in self._used)
         size = self._sizer.size(len(self._waiting), lanes, self._nopen)
         return [self._waiting.popleft() for _ in range(size)]
 
@@ -165,7 +155,7 @@ class Driver:
         """Wait for the first chunk, until one is overdue, or for a moment."""
         deadline = min(chunk.deadline for chunk in self._chunks.values())
         seconds = min(_WAIT_SECONDS, max(0.0, deadline - time.monotonic()))
-        return self._groups[0].completed(list(self._chunks), seconds)
+        return self._used[0].completed(list(self._chunks), seconds)
 
     def _collect(self, handles: Sequence[Any]) -> None:
         """Record all results first; then handle the groups that broke."""

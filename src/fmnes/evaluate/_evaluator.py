@@ -92,7 +92,8 @@ class Evaluator:
         self._map: MapLike = map
         # Without workers and policies, exceptions of the objective propagate unchanged.
         self._plain = workers is None and retries == 0 and on_error == "raise"
-        if timeout is not None and self._driver is not None and not self._driver.can_stop:
+        groups = () if self._driver is None else self._driver.groups
+        if timeout is not None and (workers is None or not all(g.can_stop for g in groups)):
             raise ValueError(
                 "timeout: expected None, because only workers that can be killed and replaced have "
                 f"a time limit, got {timeout!r}; workers is {workers!r}, not an int, a function "
@@ -158,7 +159,7 @@ class Evaluator:
         if self._workers is None or nbytes < self._large:
             return False
         self._driver = self._driver or self._new_driver()
-        return self._driver.builds
+        return self._driver.groups[0].builds
 
     def close(self) -> None:
         """End the processes and pools that this object made; a later `evaluate` makes new ones."""

@@ -1,4 +1,4 @@
-"""What an objective returned, as floats. NaN and infinities pass: ranking them is not done here."""
+"""Return values of an objective, converted to floats; NaN and infinities are valid values."""
 
 import math
 import reprlib
@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 def to_value(raw: Any, candidate: int, name: str = "fun") -> float:
     """The value that the objective returned for one candidate, as a float.
 
-    Real numbers of any library are taken, and arrays of any shape that hold exactly one. All else
-    is a TypeError: None, str and complex have no order that a search could follow.
+    Accepts real numbers of any library, and arrays of any shape with exactly one element. Anything
+    else raises TypeError: None, str and complex cannot be ranked.
     """
-    if isinstance(raw, float):  # also numpy.float64: the common cases must cost nothing
+    if isinstance(raw, float):  # also numpy.float64; the common case has to be quick
         return float(raw)
     number = raw
-    if hasattr(number, "shape"):  # NumPy scalars have one too, and so have torch and JAX arrays
+    if hasattr(number, "shape"):  # arrays of any library, and NumPy scalars
         if math.prod(number.shape) != 1:
             raise TypeError(_wanted(name, candidate, f"an array of shape {tuple(number.shape)}"))
         if hasattr(number, "item"):
             number = number.item()
-    if not hasattr(type(number), "__float__"):  # str, complex and None have none
+    if not hasattr(type(number), "__float__"):  # str, complex and None
         raise TypeError(_wanted(name, candidate, f"{type(raw).__name__}: {reprlib.repr(raw)}"))
     try:
         return float(number)
@@ -32,9 +32,9 @@ def to_value(raw: Any, candidate: int, name: str = "fun") -> float:
 
 
 def to_values(raw: Any, popsize: int, name: str = "fun") -> NDArray[np.float64]:
-    """Values of a whole population, as a fresh array of shape (popsize,); ``name`` gave them."""
+    """The values of a whole population, as a new array; errors name the argument ``name``."""
     if type(raw) is np.ndarray and raw.dtype == np.float64 and raw.shape == (popsize,):
-        return raw.copy()  # the objective may use its array again
+        return raw.copy()  # the objective may reuse its array
     expected = f"{name}: expected an array of {popsize} real numbers, shape ({popsize},)"
     try:
         values = np.asarray(raw)
@@ -42,7 +42,7 @@ def to_values(raw: Any, popsize: int, name: str = "fun") -> NDArray[np.float64]:
         raise TypeError(f"{expected}, got {type(raw).__name__} ({error})") from None
     if values.shape != (popsize,):
         raise TypeError(f"{expected}, got {type(raw).__name__} of shape {values.shape}")
-    if values.dtype.kind == "O":  # a list that holds None, Fraction, ...: each by itself
+    if values.dtype.kind == "O":  # a list with None, Fraction and the like
         return np.array([to_value(value, i, name) for i, value in enumerate(values)])
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{expected}, got {type(raw).__name__} of dtype {values.dtype}")

@@ -16,8 +16,8 @@ from fmnes.evaluate._executor import (
     made_by,
 )
 from fmnes.evaluate._group import WorkerGroup
+from fmnes.evaluate._process import ProcessWorker
 from fmnes.evaluate._ray import RayPool
-from fmnes.evaluate._worker import ProcessWorker
 from fmnes.evaluate.cluster._cluster import Cluster
 from fmnes.evaluate.cluster._group import ReplicaGroup
 
