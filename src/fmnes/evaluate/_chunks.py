@@ -1,10 +1,37 @@
-"""How many candidates go to a worker at a time."""
+"""Chunks: the candidates that go to a worker at a time, and how many that should be."""
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fmnes.evaluate._group import WorkerGroup
+from fmnes.evaluate._outcome import EvaluationRecord
 
 _LEAST, _MOST = 0.01, 0.25  # seconds of work in a chunk
 _OVERHEAD = 0.04  # largest share of a chunk's time that the round trip may cost
 _MEMORY = 0.8  # weight of the past in the moving averages
+
+
+class Chunk(NamedTuple):
+    """Candidates that were submitted together and have not come back."""
+
+    group: WorkerGroup
+    candidates: Sequence[int]  # empty: the group prepares a worker
+    started: float
+    seconds: float  # after which the chunk is overdue
+    sent: float | None  # when, if a worker was free for it
+    is_alone: bool  # if the worker dies, only this chunk can be the cause
+    record: EvaluationRecord  # of the evaluation that the chunk belongs to
+
+    @property
+    def deadline(self) -> float:
+        """When the chunk is overdue."""
+        return self.started + self.seconds
+
+
+def candidates_of(chunks: Sequence[Chunk]) -> list[int]:
+    """The candidates of several chunks."""
+    return [candidate for chunk in chunks for candidate in chunk.candidates]
 
 
 class ChunkSizer:

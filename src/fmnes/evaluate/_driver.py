@@ -9,10 +9,10 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from fmnes.evaluate._call import ChunkResult
-from fmnes.evaluate._chunks import ChunkSizer
+from fmnes.evaluate._chunks import Chunk, ChunkSizer, candidates_of
 from fmnes.evaluate._group import GroupBrokenError, WorkerGroup
 from fmnes.evaluate._outcome import EvaluationError, EvaluationRecord, Failure
 from fmnes.evaluate._payload import Workload, refusal
@@ -24,22 +24,6 @@ _UNKNOWN_WIDTH = 16  # assumed number of workers if a pool does not say
 # The longest wait. If a signal arrives just before a wait, Python handles it only afterwards; on
 # Windows, no signal interrupts a wait. Besides, a cluster may have got new workers.
 _WAIT_SECONDS = 0.5
-
-
-class _Chunk(NamedTuple):
-    """Candidates that were submitted together and have not come back."""
-
-    group: WorkerGroup
-    candidates: Sequence[int]  # empty: the group prepares a worker
-    started: float
-    seconds: float  # after which the chunk is overdue
-    sent: float | None  # when, if a worker was free for it
-    is_alone: bool  # if the worker dies, only this chunk can be the cause
-    record: EvaluationRecord  # of the evaluation that the chunk belongs to
-
-    @property
-    def deadline(self) -> float:
-        return self.started + self.seconds
 
 
 class Driver:
@@ -60,7 +44,7 @@ class Driver:
         self.groups, self._policies = groups, policies
         self._sizer = ChunkSizer(policies.chunksize)
         # Late chunks of earlier generations stay here: they still occupy their workers.
-        self._chunks: dict[Any, _Chunk] = {}
+        self._chunks: dict[Any, Chunk] = {}
         self._busy: Counter[WorkerGroup] = Counter()  # chunks in each group
         self._reserved: set[WorkerGroup] = set()  # groups that run one suspect alone
 
@@ -125,7 +109,7 @@ class Driver:
         seconds, now = self._seconds_for(group, candidates), time.monotonic()
         sent = now if self._busy[group] < (group.width or 0) else None
         is_alone = group.isolates or group in self._reserved
-        self._chunks[handle] = _Chunk(group, candidates, now, seconds, sent, is_alone, self._record)
+        self._chunks[handle] = Chunk(group, candidates, now, seconds, sent, is_alone, self._record)
         self._busy[group] += 1
 
     def _next_candidates(self, group: WorkerGroup) -> Sequence[int]:
@@ -176,7 +160,7 @@ class Driver:
         for group, why in broken.items():
             self._replace_workers(group, why)
 
-    def _enter(self, chunk: _Chunk, result: ChunkResult | Failure) -> None:
+    def _enter(self, chunk: Chunk, result: ChunkResult | Failure) -> None:
         if isinstance(result, Failure):  # the pool itself lost this chunk
             self._lose([chunk], result)
             return
@@ -214,18 +198,18 @@ class Driver:
                 f"workers: it broke ({why}), and a pool that was passed in cannot be made again; "
                 "pass a function that makes one, as in Evaluator(lambda: ProcessPoolExecutor(4))"
             )
-        logger.warning("workers lost with candidates %s: %s", _candidates_of(chunks), why)
+        logger.warning("workers lost with candidates %s: %s", candidates_of(chunks), why)
         if group.in_order:  # the chunks behind the first had not started
-            self._waiting.extendleft(reversed(_candidates_of(chunks[1:])))
+            self._waiting.extendleft(reversed(candidates_of(chunks[1:])))
             chunks = chunks[:1]
         self._lose(chunks, Failure(why, lost=True))
 
-    def _lose(self, chunks: Sequence[_Chunk], failure: Failure) -> None:
+    def _lose(self, chunks: Sequence[Chunk], failure: Failure) -> None:
         """Candidates were lost, and one of them may be the cause."""
         if len(chunks) == 1 and chunks[0].is_alone:
             self._blame(chunks[0].candidates, failure)
             return
-        for candidate in _candidates_of(chunks):
+        for candidate in candidates_of(chunks):
             self._losses[candidate] += 1
             again = self._waiting if self._losses[candidate] == 1 else self._suspects
             again.append(candidate)
@@ -257,7 +241,7 @@ class Driver:
     def _kill_group(self, group: WorkerGroup, overdue: Sequence[int], failure: Failure) -> None:
         """Kill all workers of a pool, because one of them hangs."""
         may_be_queued = group.width is None and self._busy[group] > 1
-        lost = _candidates_of(self._give_up(group))
+        lost = candidates_of(self._give_up(group))
         logger.warning("timeout: workers killed with candidates %s", lost)
         if may_be_queued:  # we cannot tell which one hung and which ones only waited
             self._suspects.extend(lost)
@@ -289,7 +273,7 @@ class Driver:
         for candidate in list(self._record.open):
             self._record.fail(candidate, late, self._attempts[candidate] + 1)
 
-    def _give_up(self, group: WorkerGroup) -> list[_Chunk]:
+    def _give_up(self, group: WorkerGroup) -> list[Chunk]:
         """Drop all chunks of a group and kill its workers if they are ours.
 
         Returns the chunks that belong to the current evaluation.
@@ -301,13 +285,9 @@ class Driver:
             group.end(force=True)
         return [chunk for chunk in chunks if chunk.record is self._record]
 
-    def _remove(self, handle: Any) -> _Chunk:
+    def _remove(self, handle: Any) -> Chunk:
         chunk = self._chunks.pop(handle)
         self._busy[chunk.group] -= 1
         if not self._busy[chunk.group]:
             self._reserved.discard(chunk.group)
         return chunk
-
-
-def _candidates_of(chunks: Sequence[_Chunk]) -> list[int]:
-    return [candidate for chunk in chunks for candidate in chunk.candidates]
