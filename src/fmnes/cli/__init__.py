@@ -1,7 +1,7 @@
 """The command line: ``fmnes COMMAND``, also ``python -m fmnes COMMAND``.
 
-A command is a function that takes the parsed arguments and returns the exit status. Wrong
-arguments give one line on standard error and exit status 2.
+A command is a function that takes the parsed arguments and returns the exit status. Its docstring
+is its help. Wrong arguments give one line on standard error and exit status 2.
 """
 
 import argparse

@@ -8,6 +8,7 @@ import numpy as np
 
 import fmnes
 from fmnes import kernels
+from fmnes.cli._command import add_command
 
 if kernels.in_use == "native":
     from fmnes.kernels import _native
@@ -36,19 +37,15 @@ _EXTRAS = {
 
 def add_commands(commands: Any) -> None:
     """Add `doctor` to the commands of the command line."""
-    command = commands.add_parser(
-        "doctor",
-        help="show what is installed and check that the kernels work",
-        description="Show versions, kernels and optional packages. Then run a small search with "
-        "every instruction\nset that the compiled kernels support on this machine: all must give "
-        "identical results.",
-        epilog=_EPILOG,
-    )
-    command.set_defaults(run=doctor)
+    add_command(commands, doctor, epilog=_EPILOG)
 
 
 def doctor(parsed: argparse.Namespace) -> int:
-    """Print the configuration, then run a small search at every instruction level."""
+    """Show what is installed, and check that the kernels work.
+
+    Print versions, kernels and optional packages. Then run a small search with every instruction
+    set that the compiled kernels support on this machine: all must give identical results.
+    """
     del parsed  # there are no options
     fmnes.show_config()
     for extra, package in _EXTRAS.items():

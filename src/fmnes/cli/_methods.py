@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from fmnes.algorithms import METHODS, Algorithm
+from fmnes.cli._command import add_command
 
 _EPILOG = """\
 examples:
@@ -19,18 +20,14 @@ ten to millions of variables, methods with O(d^2) for up to a few hundred.
 
 def add_commands(commands: Any) -> None:
     """Add `methods` to the commands of the command line."""
-    command = commands.add_parser(
-        "methods",
-        help="list the methods with their covariance, cost and settings",
-        description="List the methods: covariance matrix, cost, and settings for --set with their "
-        "defaults.",
-        epilog=_EPILOG,
-    )
-    command.set_defaults(run=methods)
+    add_command(commands, methods, epilog=_EPILOG)
 
 
 def methods(parsed: argparse.Namespace) -> int:
-    """Print a row for each method."""
+    """List the methods with their covariance, cost and settings.
+
+    The settings are shown with their defaults; `fmnes run --set NAME=VALUE` changes them.
+    """
     del parsed  # there are no options
     print(f"{'method':11}{'covariance':25}{'cost':8}settings")
     for name, module in METHODS.items():

@@ -4,7 +4,7 @@ import csv
 import logging
 import time
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 from fmnes import Result
 from fmnes._history import COLUMNS
@@ -18,7 +18,7 @@ _SHARE = 20  # it takes at most one part in so many of the time
 
 
 class Recorder:
-    """Writes history.csv and first_error.txt; a context manager, which writes the last rows.
+    """Writes history.csv and first_error.txt, the last rows when it is closed.
 
     The column nfailed counts the failures so far. It is empty for generations that a killed process
     had saved in a checkpoint but not in history.csv, because checkpoints hold only the sum.
@@ -58,7 +58,7 @@ class Recorder:
             self._write(result)
         except OSError as error:
             logger.warning("%s was not written: %s", self._folder.history, error.strerror)
-            self._close()  # the next write makes a new file
+            self._drop_file()  # the next write makes a new one
         self._due = time.monotonic() + max(_INTERVAL, _SHARE * (time.monotonic() - begun))
 
     def _write(self, result: Result) -> None:
@@ -75,18 +75,16 @@ class Recorder:
         self._file.flush()
         self._rows += len(rows)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        if self._last is not None:
+            self._write_or_warn(self._last)
+        self._drop_file()
+
+    def _drop_file(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        if self._last is not None:
-            self._write_or_warn(self._last)
-        self._close()
 
 
 def _read_nfailed(path: Path) -> list[str]:

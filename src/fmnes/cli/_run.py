@@ -14,16 +14,12 @@ from typing import Any
 import fmnes
 from fmnes import Result, Status
 from fmnes.cli import _arguments as arguments
+from fmnes.cli._command import add_command
 from fmnes.cli._errors import UsageError, arguments_as_flags, in_one_line
 from fmnes.cli._folder import Folder
 from fmnes.cli._options import RunOptions
 from fmnes.cli._recorder import Recorder
 
-_RUN = """\
-Minimise a Python function, or the number that an external program prints. The flags are the
-arguments of fmnes.minimize. The run is kept in a folder: config.json, history.csv, the checkpoint,
-result.json and plot.png. Ctrl-C and SIGTERM end the search and keep its result so far.
-"""
 _RUN_USAGE = """\
 fmnes run package.module:function --x0 X [X ...] --sigma0 S [S ...] [options]
        fmnes run --command PROGRAM --x0 X [X ...] --sigma0 S [S ...] [options]"""
@@ -64,14 +60,7 @@ _EXIT = {
 
 def add_commands(commands: Any) -> None:
     """Add `run` and `resume` to the commands of the command line."""
-    command = commands.add_parser(
-        "run",
-        help="minimise a function or the output of a program",
-        usage=_RUN_USAGE,
-        description=_RUN,
-        epilog=_RUN_EPILOG,
-    )
-    command.set_defaults(run=run)
+    command = add_command(commands, run, usage=_RUN_USAGE, epilog=_RUN_EPILOG)
     add = command.add_argument
     add("function", nargs="?", metavar="package.module:function", help="the objective function")
     add("--command", metavar="PROGRAM", help='a program instead, such as "./simulate {file}"')
@@ -83,13 +72,7 @@ def add_commands(commands: Any) -> None:
     output.add_argument("--checkpoint", metavar="FILE", help="checkpoint file (default: in DIR)")
     _add_output(output)
 
-    command = commands.add_parser(
-        "resume",
-        help="continue a run",
-        description="Continue the run in DIR, whether it was interrupted, killed, or had ended.",
-        epilog=_RESUME_EPILOG,
-    )
-    command.set_defaults(run=resume)
+    command = add_command(commands, resume, epilog=_RESUME_EPILOG)
     command.add_argument("dir", metavar="DIR", help="folder of the run")
     _add_budget(command)
     command.add_argument("--workers", type=number, metavar="N", help="number of worker processes")
@@ -152,13 +135,21 @@ def number(text: str) -> float:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Start a new run."""
+    """Minimise a Python function, or the number that an external program prints.
+
+    The flags are the arguments of fmnes.minimize. The run is kept in a folder: config.json,
+    history.csv, the checkpoint, result.json and plot.png. Ctrl-C and SIGTERM end the search and
+    keep its result so far.
+    """
     options = RunOptions.from_arguments(parsed)
     return _search(Folder.new(parsed.out, options), options, parsed)
 
 
 def resume(parsed: argparse.Namespace) -> int:
-    """Continue a run, with the changes of its budget that the arguments give."""
+    """Continue a run that was interrupted, killed, or had ended.
+
+    The flags replace those of the run.
+    """
     folder = Folder(Path(parsed.dir).absolute())
     options = folder.read_options()
     if folder.is_running(options):
@@ -192,7 +183,7 @@ def _search(folder: Folder, options: RunOptions, parsed: argparse.Namespace) -> 
         in_one_line(f"--debug shows where; fmnes resume {shown} continues", debug=parsed.debug),
         _logged(folder.log),
         evaluator or contextlib.nullcontext(),
-        Recorder(folder) as recorder,
+        contextlib.closing(Recorder(folder)) as recorder,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", fmnes.PopsizeWarning)  # `_checked` has shown it
@@ -218,7 +209,7 @@ def _search(folder: Folder, options: RunOptions, parsed: argparse.Namespace) -> 
 
 
 def _checked(search: dict[str, Any]) -> str:
-    """Everything about the search that can be wrong is, before there is a folder; a summary."""
+    """Check the arguments of the search before the folder is made; return a summary of them."""
     with warnings.catch_warnings(record=True) as caught, arguments_as_flags():
         warnings.simplefilter("always", fmnes.PopsizeWarning)
         opt = fmnes.Optimizer(**search)
@@ -245,7 +236,14 @@ def _logged(path: Path) -> Iterator[None]:
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     terminal.setFormatter(logging.Formatter(f"fmnes: %(message)s (further ones: {path.name})"))
     terminal.setLevel(logging.WARNING)
-    terminal.addFilter(_Once().is_new)
+    shown: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:  # a worker may be killed a thousand times
+        known = record.msg in shown
+        shown.add(record.msg)
+        return not known
+
+    terminal.addFilter(is_new)
     before = logger.level
     logger.setLevel(logging.INFO)
     for handler in (file, terminal):
@@ -257,16 +255,3 @@ def _logged(path: Path) -> Iterator[None]:
         for handler in (file, terminal):
             logger.removeHandler(handler)
             handler.close()
-
-
-class _Once:
-    """Remembers which kinds of messages were shown: a worker may be killed a thousand times."""
-
-    def __init__(self) -> None:
-        self._shown: set[str] = set()
-
-    def is_new(self, record: logging.LogRecord) -> bool:
-        """Return whether this is the first message of its kind."""
-        before = len(self._shown)
-        self._shown.add(record.msg)
-        return len(self._shown) > before

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import fmnes
+from fmnes.cli._command import add_command
 from fmnes.cli._errors import UsageError, arguments_as_flags
 from fmnes.cli._folder import Folder
 from fmnes.cli._watch import Server
@@ -20,37 +21,24 @@ examples:
   fmnes watch fit --open
   ssh -L 8000:127.0.0.1:8000 machine fmnes watch fit --port 8000     then http://127.0.0.1:8000/
 
-Only this machine can reach the page, and the page loads nothing from other machines. You may start
-`fmnes watch` before, during or after the run. Ctrl-C ends it.
+Only this machine can reach the page, and the page loads nothing from other machines.
 """
 
 
 def add_commands(commands: Any) -> None:
     """Add `plot` and `watch` to the commands of the command line."""
-    command = commands.add_parser(
-        "plot",
-        help="plot a run",
-        description="Plot the run in DIR; if it is still running, as of its last checkpoint.",
-        epilog=_PLOT_EPILOG,
-    )
-    command.set_defaults(run=plot)
+    command = add_command(commands, plot, epilog=_PLOT_EPILOG)
     command.add_argument("dir", metavar="DIR", help="folder of the run")
     command.add_argument("--out", type=Path, metavar="FILE", help="default: plot.png in DIR")
 
-    command = commands.add_parser(
-        "watch",
-        help="follow a run in the browser",
-        description="Serve a page on 127.0.0.1 that shows the run in DIR while it is running.",
-        epilog=_WATCH_EPILOG,
-    )
-    command.set_defaults(run=watch)
+    command = add_command(commands, watch, epilog=_WATCH_EPILOG)
     command.add_argument("dir", metavar="DIR", help="folder of the run")
     command.add_argument("--port", type=int, default=0, metavar="N", help="default: any free port")
     command.add_argument("--open", action="store_true", help="open the page in the browser")
 
 
 def plot(parsed: argparse.Namespace) -> int:
-    """Plot the run as of its last checkpoint."""
+    """Plot a run; if it is still running, as of its last checkpoint."""
     folder = Folder(Path(parsed.dir))
     with arguments_as_flags():
         result = folder.last_result(folder.read_options())
@@ -67,7 +55,11 @@ def plot(parsed: argparse.Namespace) -> int:
 
 
 def watch(parsed: argparse.Namespace) -> int:
-    """Serve the page until Ctrl-C."""
+    """Follow a run in the browser.
+
+    Serve a page on 127.0.0.1 that shows the run in DIR while it is running. You may start
+    `fmnes watch` before, during or after the run. Ctrl-C ends it.
+    """
     if not Path(parsed.dir).is_dir():
         raise UsageError(f"DIR: expected the folder of a run, got {parsed.dir}")
     try:
