@@ -28,6 +28,11 @@ def table(rows):
     return Table(rows.values())
 
 
+@pytest.fixture(scope="module")
+def compared(table):
+    return agreements(table)
+
+
 def test_everything_that_is_to_be_kept_is_there(rows):
     assert set(rows) == set(protocol.trials_of(protocol.EXPERIMENTS, protocol.kept))
 
@@ -84,8 +89,8 @@ EXPLAINED = {
 
 
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=lambda solver: "-".join(solver))
-def test_two_implementations_of_one_method_need_the_same_evaluations(table, ours, theirs):
-    found = [one for one in agreements(table) if one.ours == ours and one.theirs == theirs]
+def test_two_implementations_of_one_method_need_the_same_evaluations(compared, ours, theirs):
+    found = [one for one in compared if one.ours == ours and one.theirs == theirs]
     assert found
     differ = {(one.ours, one.case) for one in found if one.verdict == "differ"}
     assert differ <= EXPLAINED

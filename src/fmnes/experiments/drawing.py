@@ -46,11 +46,8 @@ def new_figure(width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def draw(axes: Any, series: Sequence[Series], *, near: float = 0.0) -> None:
-    """Draw series on a logarithmic axis.
-
-    Labels whose points are at most ``near`` apart are placed below each other.
-    """
+def draw(axes: Any, series: Sequence[Series]) -> None:
+    """Draw series on a logarithmic axis."""
     if not any(one.points for one in series):
         write_not_run(axes)
         return
@@ -68,7 +65,7 @@ def draw(axes: Any, series: Sequence[Series], *, near: float = 0.0) -> None:
         for point in solved:
             if math.isinf(point.high):
                 _draw_arrow(axes, point, style["color"])
-    _draw_labels(axes, series, near)
+    _draw_labels(axes, series)
 
 
 def write_not_run(axes: Any) -> None:
@@ -90,8 +87,11 @@ def _draw_arrow(axes: Any, point: Point, color: str) -> None:
     )
 
 
-def _draw_labels(axes: Any, series: Sequence[Series], near: float) -> None:
-    """Write each label beside its point, or at the top edge if the point is infinite."""
+def _draw_labels(axes: Any, series: Sequence[Series]) -> None:
+    """Write each label beside its point, or at the top edge if the point is infinite.
+
+    Labels that would overlap are placed below each other.
+    """
     from matplotlib.patheffects import withStroke
 
     low, high = axes.get_ylim()
@@ -105,7 +105,7 @@ def _draw_labels(axes: Any, series: Sequence[Series], near: float) -> None:
     placed: list[tuple[float, float]] = []
     for y, point, color in sorted(labelled, key=lambda one: (-one[0], one[1].x)):
         for other, height in placed:  # from the top down
-            if abs(other - point.x) <= near and abs(height - y) < _APART:
+            if abs(other - point.x) < 0.07 * (right - left) and abs(height - y) < _APART:
                 y = height - _APART
         placed.append((point.x, y))
         at_right = point.x > left + 0.8 * (right - left)  # no room to the right of the point

@@ -170,7 +170,7 @@ def _relative(labels: Mapping[Solver, str], table: Table) -> "Figure":
                     point = Point(j + (k - 2) * 0.15, ratio.value, *ratio.interval, label)
                     series[k].points.append(point)
         axes.set_title(f"$d = {dim}$")
-        draw(axes, series, near=0.3)
+        draw(axes, series)
         axes.axhline(1, color="black", linewidth=0.5)
         axes.set_xticks(range(len(labels)), [*labels.values()], fontsize=6.5)
     figure.axes[0].set_ylabel("evaluations, relative")

@@ -133,8 +133,11 @@ def _start(name: str, problem: Problem, popsize: int, seed: int) -> ask_tell.Ask
 
 def _yours(name: str, spec: RunSpec) -> RunResult:
     run = _start(name, spec.problem, spec.popsize, spec.seed)
-    ask = lambda: None if run.stop() else np.asarray(run.ask())  # noqa: E731
-    return ask_and_tell(spec, ask, ask_tell.tell_both(run))
+    return ask_and_tell(
+        spec,
+        lambda: None if run.stop() else np.asarray(run.ask()),
+        ask_tell.tell_both(run),
+    )
 
 
 def solver_of(name: str) -> protocol.Solver:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fmnes.experiments.agreement import PAIRS, Agreement
-from fmnes.experiments.protocol import EXPERIMENTS, FUNCTIONS, Trial, name_of, trials_of
+from fmnes.experiments.protocol import EXPERIMENTS, Trial, name_of, trials_of
 from fmnes.experiments.statistics import Case, Cell, Table
 from fmnes.experiments.verdicts import Claim
 
@@ -58,20 +58,15 @@ def claims(found: Iterable[Claim]) -> str:
 def cells(table: Table, experiments: Sequence[str], dims: Sequence[int] = (80, 200)) -> str:
     """Return the metric by case (rows) and solver (columns)."""
     trials = [trial for trial in trials_of(experiments) if trial.dim in dims]
-    cases = {Case(trial.function, trial.dim, trial.popsize) for trial in trials}
+    cases = dict.fromkeys(Case(trial.function, trial.dim, trial.popsize) for trial in trials)
     beside = {solver for case, solver in table.cells if case in cases} & {*table.others}
     solvers = list(dict.fromkeys([*(trial.solver for trial in trials), *sorted(beside)]))
     rows = []
-    for case in sorted(cases, key=lambda case: (case.dim, _order(case.function), case.popsize)):
+    for case in cases:
         found = [table.cells.get((case, solver)) for solver in solvers]
         if any(found):
             rows.append([case.dim, case.function, case.popsize, *map(_cell, found)])
     return grid(["d", "function", "&lambda;", *map(name_of, solvers)], rows)
-
-
-def _order(function: str) -> tuple[int, str]:
-    """Sort Table I's functions first, in its order."""
-    return FUNCTIONS.index(function) if function in FUNCTIONS else len(FUNCTIONS), function
 
 
 def _cell(cell: Cell | None) -> str:
@@ -135,7 +130,9 @@ def coverage(rows: Mapping[Trial, Any]) -> str:
             detail = _by_popsize(done) if len(done) < len(wanted) else "complete"
             lines.append((name, label, len(done), len(wanted), detail))
     others = Counter(trial.solver for trial in rows.keys() - {*trials_of(EXPERIMENTS)})
-    lines += [("beside", "", count, "", name_of(solver)) for solver, count in others.items()]
+    lines += [
+        ("beside", "", count, "", name_of(solver)) for solver, count in sorted(others.items())
+    ]
     return grid(["experiment", "d", "trials run", "of the full protocol", "in detail"], lines)
 
 
