@@ -6,11 +6,11 @@ import math
 import pytest
 
 from fmnes.experiments import protocol
-from fmnes.experiments.agreement import agreements
 from fmnes.experiments.claims import claims
 from fmnes.experiments.protocol import FUNCTIONS, Trial, popsizes
 from fmnes.experiments.results import Row
 from fmnes.experiments.statistics import Table
+from fmnes.experiments.verdicts import agreements
 
 
 @dataclasses.dataclass

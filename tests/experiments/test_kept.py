@@ -9,10 +9,10 @@ import pytest
 
 from fmnes import kernels
 from fmnes.experiments import figures, protocol, report, runner
-from fmnes.experiments.agreement import ENOUGH, PAIRS, agreements
 from fmnes.experiments.protocol import name_of
 from fmnes.experiments.results import read
 from fmnes.experiments.statistics import Case, Table
+from fmnes.experiments.verdicts import ENOUGH, PAIRS, agreements
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "benchmarks/results/paper.csv"

@@ -4,8 +4,8 @@
   (`ask_tell`), and the `loop` that they share;
 - `runner`: trials in parallel `processes`, whose rows (`results`) go to a `log`;
 - `statistics`: the paper's metric, its error bars, and tests of differences;
-- `claims`: the paper's claims with their checks; `verdicts` decides them, `rates` has formulas;
-- `agreement`: whether two implementations of one method need the same evaluations;
+- `claims`: the paper's claims with their checks; `rates` has formulas;
+- `verdicts`: what the rows say about claims, and whether two implementations agree;
 - `report`: the page, made of `figures` (`drawing`) and `tables`;
 - `commands`: `fmnes paper`; it shares `options` with `fmnes coco`.
 """

@@ -77,7 +77,7 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
         about = rule.__doc__ if rule else "All trials."
         size.add_argument(f"--{name}", dest="size", action="store_const", const=name, help=about)
     for option, field in (("--dims", "dim"), ("--functions", "function"), ("--methods", "method")):
-        known = dict.fromkeys(getattr(trial, field) for trial in trials_of(EXPERIMENTS))
+        known = sorted({getattr(trial, field) for trial in trials_of(EXPERIMENTS)})
         about = f"only some of {', '.join(map(str, known))}"
         kind = int if field == "dim" else str
         parser.add_argument(option, nargs="+", type=kind, choices=known, metavar="X", help=about)

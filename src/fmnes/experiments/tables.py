@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fmnes.experiments.agreement import PAIRS, Agreement
 from fmnes.experiments.protocol import EXPERIMENTS, Trial, name_of, trials_of
 from fmnes.experiments.statistics import Case, Cell, Table
-from fmnes.experiments.verdicts import Claim
+from fmnes.experiments.verdicts import PAIRS, Agreement, Claim
 
 _COLOURS = {
     **dict.fromkeys(("confirmed", "holds", "agree"), "good"),
