@@ -46,10 +46,11 @@ def new_figure(width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def draw(axes: Any, series: Sequence[Series]) -> None:
-    """Draw series on a logarithmic axis."""
+def draw(axes: Any, series: Sequence[Series], *, near: float = 0.0) -> None:
+    """Draw series on a logarithmic axis; ``near`` is that of `_draw_labels`."""
     if not any(one.points for one in series):
-        write_not_run(axes)
+        axes.text(0.5, 0.5, "not run", ha="center", va="center", transform=axes.transAxes)
+        axes.set(xticks=[], yticks=[])
         return
     axes.set_yscale("log")
     axes.margins(0.12, 0.2)
@@ -65,13 +66,7 @@ def draw(axes: Any, series: Sequence[Series]) -> None:
         for point in solved:
             if math.isinf(point.high):
                 _draw_arrow(axes, point, style["color"])
-    _draw_labels(axes, series)
-
-
-def write_not_run(axes: Any) -> None:
-    """Write into empty axes that there are no trials."""
-    axes.text(0.5, 0.5, "not run", ha="center", va="center", transform=axes.transAxes)
-    axes.set(xticks=[], yticks=[])
+    _draw_labels(axes, series, near)
 
 
 def _draw_arrow(axes: Any, point: Point, color: str) -> None:
@@ -87,10 +82,10 @@ def _draw_arrow(axes: Any, point: Point, color: str) -> None:
     )
 
 
-def _draw_labels(axes: Any, series: Sequence[Series]) -> None:
+def _draw_labels(axes: Any, series: Sequence[Series], near: float) -> None:
     """Write each label beside its point, or at the top edge if the point is infinite.
 
-    Labels that would overlap are placed below each other.
+    Labels whose points are at most ``near`` apart are placed below each other.
     """
     from matplotlib.patheffects import withStroke
 
@@ -105,7 +100,7 @@ def _draw_labels(axes: Any, series: Sequence[Series]) -> None:
     placed: list[tuple[float, float]] = []
     for y, point, color in sorted(labelled, key=lambda one: (-one[0], one[1].x)):
         for other, height in placed:  # from the top down
-            if abs(other - point.x) < 0.07 * (right - left) and abs(height - y) < _APART:
+            if abs(other - point.x) <= near and abs(height - y) < _APART:
                 y = height - _APART
         placed.append((point.x, y))
         at_right = point.x > left + 0.8 * (right - left)  # no room to the right of the point
@@ -129,4 +124,5 @@ def draw_legend(figure: "Figure", styles: Sequence[dict[str, Any]]) -> None:
     from matplotlib.lines import Line2D
 
     lines = [Line2D([], [], **style) for style in styles]
-    figure.legend(handles=lines, loc="outside lower center", ncols=len(lines), frameon=False)
+    look = {"ncols": len(lines), "frameon": False, "fontsize": 6, "columnspacing": 1.0}
+    figure.legend(handles=lines, loc="outside lower center", **look)

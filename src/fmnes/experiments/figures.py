@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmnes.experiments import protocol, rates
-from fmnes.experiments.drawing import (
-    RC,
-    Point,
-    Series,
-    draw,
-    draw_legend,
-    new_figure,
-    write_not_run,
-)
+from fmnes.experiments.drawing import RC, Point, Series, draw, draw_legend, new_figure
 from fmnes.experiments.protocol import FUNCTIONS, Solver, name_of
 from fmnes.experiments.statistics import Cell, Table
 from fmnes.experiments.verdicts import over_paper
@@ -88,12 +80,11 @@ def _panels(dims: Sequence[int], solvers: Sequence[Solver], table: Table) -> "Fi
     grid = figure.subplots(len(dims), len(FUNCTIONS), squeeze=False)
     for row, dim in zip(grid, dims, strict=True):
         for axes, function in zip(row, FUNCTIONS, strict=True):
-            popsizes = protocol.popsizes(function, dim)
-            axes.set_xticks(popsizes[::2])
-            draw(axes, [
-                Series(style, _points(table, function, dim, solver))
-                for solver, style in zip(solvers, styles, strict=True)
-            ])  # fmt: skip
+            axes.set_xticks(protocol.popsizes(function, dim)[::2])
+            points = [
+                _points(table, function, dim, solver, SIGNS.get(solver, "")) for solver in solvers
+            ]
+            draw(axes, [*map(Series, styles, points)])
             if dim == dims[0]:
                 axes.set_title(_TITLES[function])
             if dim == dims[-1]:
@@ -104,10 +95,10 @@ def _panels(dims: Sequence[int], solvers: Sequence[Solver], table: Table) -> "Fi
     return figure
 
 
-def _points(table: Table, function: str, dim: int, solver: Solver) -> list[Point]:
+def _points(table: Table, function: str, dim: int, solver: Solver, sign: str = "") -> list[Point]:
     """Return the metric with its interval by population size."""
     return [
-        Point(case.popsize, cell.metric, *cell.interval, _shortfall(cell, SIGNS.get(solver, "")))
+        Point(case.popsize, cell.metric, *cell.interval, _shortfall(cell, sign))
         for (case, who), cell in table.cells.items()
         if who == solver and case[:2] == (function, dim)
     ]
@@ -115,20 +106,19 @@ def _points(table: Table, function: str, dim: int, solver: Solver) -> list[Point
 
 def computation_time(table: Table) -> "Figure":
     """Draw the seconds of 1000 iterations, lambda = 20: mean and standard deviation."""
+    series = []
+    for solver in (protocol.FM_NES, protocol.AUTHORS, protocol.SAFE):
+        points = []
+        for (dim, who), seconds in sorted(table.times.items()):
+            if who == solver:
+                mean, deviation = float(np.mean(seconds)), float(np.std(seconds))
+                points.append(Point(dim, mean, mean - deviation, mean + deviation, ""))
+        series.append(Series(_style_of(solver, table), points))
     figure = new_figure(3.3, 2.4)
     axes = figure.subplots()
-    if not table.times:
-        write_not_run(axes)
-        return figure
-    for solver in (protocol.FM_NES, protocol.AUTHORS, protocol.SAFE):
-        times = {dim: t for (dim, who), t in sorted(table.times.items()) if who == solver}
-        mean, spread = (np.asarray([f(t) for t in times.values()]) for f in (np.mean, np.std))
-        style = _style_of(solver, table)
-        axes.plot(list(times), mean, **style)
-        band = {"color": style["color"], "alpha": 0.3, "linewidth": 0}
-        axes.fill_between(list(times), mean - spread, mean + spread, **band)
-    axes.set(xlabel="dimension $d$", ylabel="seconds for 1000 iterations", yscale="log")
-    axes.legend(frameon=False, fontsize=6)
+    draw(axes, series)
+    axes.set(xlabel="dimension $d$", ylabel="seconds for 1000 iterations")
+    draw_legend(figure, [one.style for one in series])
     return figure
 
 
@@ -170,7 +160,7 @@ def _relative(labels: Mapping[Solver, str], table: Table) -> "Figure":
                     point = Point(j + (k - 2) * 0.15, ratio.value, *ratio.interval, label)
                     series[k].points.append(point)
         axes.set_title(f"$d = {dim}$")
-        draw(axes, series)
+        draw(axes, series, near=0.3)
         axes.axhline(1, color="black", linewidth=0.5)
         axes.set_xticks(range(len(labels)), [*labels.values()], fontsize=6.5)
     figure.axes[0].set_ylabel("evaluations, relative")

@@ -26,8 +26,8 @@ _CAPTIONS = {
     "learning-rates": "Learning rate of the covariance matrix in CR-FM-NES (red) and FM-NES (cyan, "
     "movement phase), λ = 20, computed from the formulas.",
     "against-fm-nes": f"d = 80: {_RED}, FM-NES cyan. {_METRIC}{_BARS}",
-    "computation-time": "Seconds of 1000 iterations, λ = 20: mean (line) and standard deviation "
-    "(shadow). FM-NES (cyan) is NumPy and LAPACK here, the authors' package (grey) NumPy, the safe "
+    "computation-time": "Seconds of 1000 iterations, λ = 20: mean and standard deviation (error "
+    "bars). FM-NES (cyan) is NumPy and LAPACK here, the authors' package (grey) NumPy, the safe "
     "variant (red) compiled. The versions below name the processor.",
     "high-dimensional": f"d = 200, 600 and 1000: {_RED}, VD-CMA blue, Sep-CMA green. "
     f"{_METRIC}{_BARS}",

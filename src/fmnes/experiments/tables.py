@@ -77,14 +77,11 @@ def _cell(cell: Cell | None) -> str:
 
 def times(table: Table) -> str:
     """Return mean and standard deviation of the seconds."""
-    solvers = sorted({solver for _, solver in table.times})
-    rows = []
-    for dim in sorted({dim for dim, _ in table.times}):
-        found = [table.times.get((dim, solver)) for solver in solvers]
-        rows.append([dim, *(
-            f"{np.mean(t):.3g} (sd {np.std(t):.2g}, {len(t)} trials)" if t else "" for t in found
-        )])  # fmt: skip
-    return grid(["d", *map(name_of, solvers)], rows)
+    rows = [
+        [name_of(solver), dim, f"{np.mean(t):.3g}", f"{np.std(t):.2g}", len(t)]
+        for (dim, solver), t in sorted(table.times.items())
+    ]
+    return grid(["solver", "d", "mean", "standard deviation", "trials"], rows)
 
 
 def agreement(found: Sequence[Agreement]) -> str:
