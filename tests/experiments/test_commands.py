@@ -71,8 +71,9 @@ def test_report_is_one_page_that_needs_nothing_else(quick, capsys):
     page = quick.parent / "report.html"
     assert capsys.readouterr().out.strip() == str(page)
     text = page.read_text()
-    main(["paper", "report", "--results", str(quick), "--out", str(quick.parent / "again")])
-    assert (quick.parent / "again/report.html").read_text() == text  # to the byte
+    table = Table(read(quick).values())
+    svg = figures.save("against-fm-nes", table, quick.parent)
+    assert svg[svg.index("<svg") :] in text  # the same rows give the same bytes
     assert text.count("<svg") == len(figures.FIGURES)
     assert not re.search(r"""(src|href)=(?!["']?#)""", text.replace("xlink:href", "href"))
     assert "@import" not in text
