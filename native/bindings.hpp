@@ -49,7 +49,8 @@ void expect_fields(const char* argument, nb::handle type) {
     if (same) return;
     std::string names;
     each_field(Record{}, [&](const char* name, auto&) { names += std::string(" ") + name; });
-    refuse(std::string(argument) + ": expected a NamedTuple class with the fields" + names);
+    refuse(std::string(argument) + ": expected a NamedTuple class with the fields" + names +
+           ", got " + nb::repr(type).c_str());
 }
 
 // An instance of a class that expect_fields() accepts, made as NamedTuple._make does it.

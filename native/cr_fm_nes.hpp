@@ -21,7 +21,8 @@ constexpr int64_t COLLECTED = 9;  // totals that one sweep collects of a block, 
 
 // The vectors of weighted sums that tell() takes of the draws, by what they move. Later steps
 // overwrite the last two: with the step of v, and with s, the relative step of D.
-enum SumFor : int64_t { FOR_MEAN, FOR_V, FOR_D, SUMS };
+enum SumFor : int64_t { FOR_MEAN, FOR_V, FOR_D };
+constexpr int64_t SUMS = FOR_D + 1;
 
 struct Setup {
     int64_t dim, popsize;

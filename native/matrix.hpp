@@ -12,7 +12,8 @@ constexpr int64_t PIECE = 2048;
 constexpr int64_t pieces(int64_t rows, int64_t dim) { return rows * (dim / PIECE + 1); }
 
 // The weighted sums over the rows of a matrix z: of w[0] z, of w[1] z, of w[2] z*z.
-enum Moment : int64_t { FIRST, SECOND, SQUARES, MOMENTS };
+enum Moment : int64_t { FIRST, SECOND, SQUARES };
+constexpr int64_t MOMENTS = SQUARES + 1;
 
 template <class T>
 struct Matrix {

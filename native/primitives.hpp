@@ -7,9 +7,10 @@
 
 namespace fmnes::FMNES_LEVEL {
 
-// a[row] = <z, vbar> unless vbar is null, and norm2[row] = |z|^2.
-enum Product { NORM2, ALONG, PRODUCTS };
+enum Product { NORM2, ALONG };
+constexpr int PRODUCTS = ALONG + 1;
 
+// a[row] = <z, vbar> unless vbar is null, and norm2[row] = |z|^2.
 template <class T>
 void row_products(const Matrix<T>& z, const T* vbar, double* partial, T* a, T* norm2) {
     if (vbar == nullptr) {

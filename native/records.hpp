@@ -1,8 +1,8 @@
 // The records that cross between C++ and Python, each field with its name.
 //
 // Python's side is fmnes/engines/contract.py (Generation), fmnes/kernels/agnostic.py (Survey) and
-// fmnes/algorithms/cr_fm_nes.py (tables: Constants and Rates). The extension compares the names
-// when a search is made; a test compares them and their order.
+// fmnes/algorithms/cr_fm_nes.py (tables: Constants and Rates). The extension refuses a class whose
+// fields or their order differ, and a dict with other keys (tests/native/test_records.py).
 #pragma once
 
 #include <cstdint>
