@@ -77,8 +77,10 @@ time.sleep(600)
 def is_gone(pid):
     try:
         os.kill(pid, 0)
+        if not os.path.isdir("/proc/self"):  # not Linux
+            return False
         with open(f"/proc/{pid}/stat") as file:
-            return ") Z " in file.read()  # its parent has yet to bury it
+            return ") Z " in file.read()  # dead, but its parent has not waited for it yet
     except (ProcessLookupError, FileNotFoundError):
         return True
 

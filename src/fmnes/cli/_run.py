@@ -122,7 +122,7 @@ def _add_output(group: Any) -> None:
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
-def number(text: str) -> float:
+def number(text: str) -> float:  # argparse shows the name in its errors: "invalid number value"
     """Return an int for a whole number, such as 1e6, and a float for any other number."""
     try:
         return int(text)
