@@ -1,6 +1,6 @@
 "use strict";
 
-// The page of `fmnes watch`: asks for /data once a second and draws what came.
+// The page of `fmnes watch`: requests /data every second and draws it.
 
 const PHASES = { 1: "movement", 2: "stagnation", 3: "convergence" };
 const CHARTS = [
@@ -11,7 +11,7 @@ const CHARTS = [
   { id: "shape", title: "Condition", log: true, curves: {
     condition: "of the covariance", norm_v: "|v|" } },
   { id: "times", title: "Evaluation time", log: true, curves: {
-    evaluation: "seconds for each evaluation" } },
+    evaluation: "seconds per evaluation" } },
   { id: "failures", title: "Failures", log: false, curves: { nfailed: "failed evaluations so far" } },
 ];
 const SIZE = { width: 560, height: 230, left: 58, right: 12, top: 8, bottom: 24 };
@@ -220,7 +220,7 @@ async function follow() {
   } catch (error) {
     byId("state").dataset.state = "lost";
     write("state", "no answer");
-    write("message", `fmnes watch does not answer (${error.message}); this is what it said last.`);
+    write("message", `fmnes watch does not answer (${error.message}); these are its last data.`);
   }
   setTimeout(follow, 1000);
 }
