@@ -37,6 +37,7 @@ POSIX = [
     "checkpoints/test_signals.py",
     "cli",
     "cluster",
+    "engines",
     "experiments/test_runner.py",
     "faults",
     "integrations/test_coco.py",

@@ -66,17 +66,7 @@ with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
 
 @pytest.mark.parametrize(
     "code",
-    [
-        "import fmnes",
-        pytest.param(
-            COMMAND_LINE.format(["run", "--help"]),
-            marks=pytest.mark.xfail(strict=False, reason="the command line imports all commands"),
-        ),
-        pytest.param(
-            COMMAND_LINE.format(["methods"]),
-            marks=pytest.mark.xfail(strict=False, reason="the command line imports all commands"),
-        ),
-    ],
+    ["import fmnes", COMMAND_LINE.format(["run", "--help"]), COMMAND_LINE.format(["methods"])],
     ids=["import", "run", "methods"],
 )
 def test_nothing_of_the_experiments_is_loaded(code):
