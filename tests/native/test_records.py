@@ -29,7 +29,7 @@ def arguments(dim=10, popsize=10):
         "safe": True,
         "store_draws": True,
         "constants": constants,
-        "w_hat": params.w_hat,
+        "w_hat": params.phase.w_hat,
         "rates": rates,
         **Address(seed=7, stream=4, generation=3)._asdict(),
         "record": Generation,
