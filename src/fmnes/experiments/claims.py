@@ -9,9 +9,9 @@ from fmnes.experiments import protocol, rates
 from fmnes.experiments.protocol import name_of
 from fmnes.experiments.statistics import Ratio, Table
 from fmnes.experiments.verdicts import (
-    Bounds,
     Check,
     Claim,
+    Expectation,
     each_case,
     over_paper,
     pair_of,
@@ -20,8 +20,8 @@ from fmnes.experiments.verdicts import (
 Checks = Callable[[Table], Iterator[Check]]
 _CLAIMS: list[Callable[[Table], Claim]] = []
 _LARGE = (200, 600, 1000)
-_AHEAD = Bounds("ahead", 1.0)
-_COSTS = Bounds("costs 5 %", 1.05)
+_AHEAD = Expectation("ahead", 1.0)
+_COSTS = Expectation("costs 5 %", 1.05)
 
 
 def claims(table: Table) -> list[Claim]:
@@ -54,7 +54,9 @@ def representations(table: Table) -> Iterator[Check]:
             (("rosenbrock",), protocol.SEP_CMA, 1.0),
             (("ellipsoid", "ktablet"), protocol.R1_NES, 2.0),
         ):
-            yield from each_case(table, other, both, Bounds("alleviated", low), functions, [80])
+            yield from each_case(
+                table, other, both, Expectation("alleviated", low), functions, [80]
+            )
 
 
 @_claim(
@@ -63,7 +65,7 @@ def representations(table: Table) -> Iterator[Check]:
 )
 def eta_B(table: Table) -> Iterator[Check]:
     """No multiple of eta_B saves a quarter of the evaluations over the five functions together."""
-    bounds = Bounds("does not save a quarter", 0.75, typically=True)
+    bounds = Expectation("does not save a quarter", 0.75, typically=True)
     for solver in protocol.ETA_B:
         for dim in (80, 200):
             ratios = over_paper(table, dim, solver)
@@ -79,9 +81,9 @@ def eta_B(table: Table) -> Iterator[Check]:
 def against_fm_nes(table: Table) -> Iterator[Check]:
     """FM-NES needs more evaluations at d = 80, and no fewer on Rastrigin."""
     for functions, bounds in (
-        (("ellipsoid", "ktablet"), Bounds("several times", 2.0)),
-        (("rosenbrock",), Bounds("about twice", 1.5, 3.0, typically=True)),
-        (("rastrigin",), Bounds("no fewer", 0.95, typically=True)),
+        (("ellipsoid", "ktablet"), Expectation("several times", 2.0)),
+        (("rosenbrock",), Expectation("about twice", 1.5, 3.0, typically=True)),
+        (("rastrigin",), Expectation("no fewer", 0.95, typically=True)),
     ):
         yield from each_case(table, protocol.FM_NES, protocol.PAPER, bounds, functions, [80])
 
@@ -103,7 +105,7 @@ def learning_rates(table: Table) -> Iterator[Check]:
     for name, rates_of in (("eta_B", rates.eta_B), ("c_1", rates.c_1)):
         found = {f"λ = {popsize}": _constant(*rates_of(80, popsize)) for popsize in popsizes}
         pair = f"{name} of CR-FM-NES / of FM-NES"
-        yield Check(pair, ("d = 80",), Bounds("much higher", 2.0), found)
+        yield Check(pair, ("d = 80",), Expectation("much higher", 2.0), found)
     yield from each_case(table, protocol.FM_NES, protocol.PAPER, _AHEAD, functions, [80])
     yield from each_case(table, protocol.ETA_B[0], protocol.PAPER, _COSTS, functions, [80])
 
@@ -124,7 +126,7 @@ def beyond_the_covariance(table: Table) -> Iterator[Check]:
     The function is a rotated ellipsoid with 40 long axes.
     """
     for ours in (protocol.PAPER, protocol.SAFE):
-        bounds = Bounds("will fail", 100.0)
+        bounds = Expectation("will fail", 100.0)
         yield from each_case(table, ours, protocol.FM_NES, bounds, ["twoaxes"], [80])
 
 
@@ -135,12 +137,12 @@ def beyond_the_covariance(table: Table) -> Iterator[Check]:
 )
 def computation_time(table: Table) -> Iterator[Check]:
     """The seconds of an iteration stay flat; those of FM-NES grow as d^3, as section I says."""
-    flat, rises = Bounds("flat", high=2.0), Bounds("increases", 2.0)
+    flat, rises = Expectation("flat", high=2.0), Expectation("increases", 2.0)
     for solver, start, bounds in (
         (protocol.SAFE, 10, flat),
         (protocol.AUTHORS, 10, flat),
         (protocol.FM_NES, 10, rises),
-        (protocol.FM_NES, 50, Bounds("as d^3, or d^2.5 to d^3.5", 2**2.5, 2**3.5)),
+        (protocol.FM_NES, 50, Expectation("as d^3, or d^2.5 to d^3.5", 2**2.5, 2**3.5)),
     ):
         ratio = table.growth(solver, start, 100)
         found = {}
@@ -157,7 +159,7 @@ def computation_time(table: Table) -> Iterator[Check]:
 )
 def level_with_sep_cma(table: Table) -> Iterator[Check]:
     """Sep-CMA needs at least about as many evaluations."""
-    functions, bounds = ("ellipsoid", "ktablet"), Bounds("competitive", 0.8, typically=True)
+    functions, bounds = ("ellipsoid", "ktablet"), Expectation("competitive", 0.8, typically=True)
     return each_case(table, protocol.SEP_CMA, protocol.PAPER, bounds, functions, _LARGE)
 
 
@@ -169,7 +171,7 @@ def level_with_sep_cma(table: Table) -> Iterator[Check]:
 def ahead_on_rosenbrock(table: Table) -> Iterator[Check]:
     """Both others need more evaluations, Sep-CMA substantially more."""
     for other, bounds in (
-        (protocol.SEP_CMA, Bounds("substantially ahead", 1.5)),
+        (protocol.SEP_CMA, Expectation("substantially ahead", 1.5)),
         (protocol.VD_CMA, _AHEAD),
     ):
         yield from each_case(table, other, protocol.PAPER, bounds, ["rosenbrock"], _LARGE)
@@ -190,7 +192,7 @@ def ahead_on_rastrigin(table: Table) -> Iterator[Check]:
 def vd_cma_against_r1_nes(table: Table) -> Iterator[Check]:
     """R1-NES needs more evaluations on each of four functions."""
     shapes = [shape for shape in protocol.SHAPES if shape != "twoaxes"]  # neither can follow that
-    bounds = Bounds("clearly better", 1.2)
+    bounds = Expectation("clearly better", 1.2)
     return each_case(table, protocol.R1_NES, protocol.VD_CMA, bounds, shapes, [80])
 
 

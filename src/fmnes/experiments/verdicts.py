@@ -25,7 +25,7 @@ from fmnes.experiments.statistics import (
 FEW = 5  # with fewer trials the intervals are much too narrow, and verdicts say so
 
 
-class Bounds(NamedTuple):
+class Expectation(NamedTuple):
     """The range in which a claim expects ratios."""
 
     words: str  # of the paper, which the numbers translate
@@ -60,7 +60,7 @@ class Check(NamedTuple):
 
     pair: str  # what is divided by what
     where: tuple[str, ...]  # function and dimension
-    bounds: Bounds
+    bounds: Expectation
     ratios: Mapping[str, Ratio]  # by what differs between them
 
     @property
@@ -83,7 +83,7 @@ def each_case(
     table: Table,
     over: Solver,
     under: Solver,
-    bounds: Bounds,
+    bounds: Expectation,
     functions: Iterable[str] = protocol.FUNCTIONS,
     dims: Iterable[int] = (80, 200),
     *,
@@ -131,7 +131,7 @@ class Claim(NamedTuple):
         """The claim, and our reading with the bounds of its checks."""
         bounds = "; ".join(dict.fromkeys(str(check.bounds) for check in self.checks))
         quote = f"“{self.quote}”" if self.quote else "No claim of the paper."
-        return quote, f"Our reading: {self.reading} Bounds: {bounds}."
+        return quote, f"Our reading: {self.reading} Expectation: {bounds}."
 
     def count(self, outcome: str) -> int:
         """Return how many of the checks have this outcome."""

@@ -11,7 +11,7 @@ from fmnes._population import Lineage, Population
 _EVERY = 16  # generations between two checkpoints, and the most that a new worker replays
 
 
-class Position(NamedTuple):
+class LogPosition(NamedTuple):
     """A generation of one run."""
 
     run: object  # see `Lineage`
@@ -32,13 +32,13 @@ class UpdateLog:
         # no checkpoint.
         self._values: list[NDArray[np.float64]] = []
         self._values_from = 0
-        self.position = Position(None, 0)
+        self.position = LogPosition(None, 0)
         self.fingerprint = 0
 
     def append(self, population: Population) -> None:
         """Add the next generation, or begin again with a generation that is not the next one."""
         run, values = population.lineage or Lineage(object(), None)
-        last, self.position = self.position, Position(run, population.generation)
+        last, self.position = self.position, LogPosition(run, population.generation)
         if self.position == (last.run, last.generation + 1) and values is not None:
             self._values.append(values)
         else:
@@ -54,7 +54,7 @@ class UpdateLog:
         self._values_from = self._checkpoint_at
         self._take_checkpoint(self._population)
 
-    def since(self, position: Position | None) -> tuple[bytes, list[NDArray[np.float64]]]:
+    def since(self, position: LogPosition | None) -> tuple[bytes, list[NDArray[np.float64]]]:
         """The values that lead from a position to the current state.
 
         If the log does not reach back to it, a checkpoint and the values since that checkpoint.

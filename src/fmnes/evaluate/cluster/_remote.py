@@ -8,7 +8,7 @@ from fmnes.evaluate._call import ChunkResult
 from fmnes.evaluate._outcome import Failure
 from fmnes.evaluate._payload import Payload
 from fmnes.evaluate.cluster._cluster import Host
-from fmnes.evaluate.cluster._log import Position, UpdateLog
+from fmnes.evaluate.cluster._log import LogPosition, UpdateLog
 from fmnes.evaluate.cluster._replica import identity
 
 logger = logging.getLogger("fmnes")
@@ -33,7 +33,7 @@ class RemoteReplica:
     def _forget(self) -> None:
         self._has_joined = False
         self._objective = ""  # the key of the objective that it holds
-        self._position: Position | None = None
+        self._position: LogPosition | None = None
         self._from_checkpoint = False  # whether it reached this position from a checkpoint
 
     @property
