@@ -13,6 +13,7 @@ from typing import Any
 
 import fmnes
 from fmnes import Result, Status
+from fmnes._start import read_start
 from fmnes.cli import _arguments as arguments
 from fmnes.cli._command import add_command
 from fmnes.cli._errors import UsageError, arguments_as_flags, in_one_line
@@ -212,10 +213,10 @@ def _checked(search: dict[str, Any]) -> str:
     """Check the arguments of the search before the folder is made; return a summary of them."""
     with warnings.catch_warnings(record=True) as caught, arguments_as_flags():
         warnings.simplefilter("always", fmnes.PopsizeWarning)
-        opt = fmnes.Optimizer(**search)
+        start = read_start(**search)
     for warning in caught:
         print(f"fmnes: {warning.message}", file=sys.stderr)
-    return f"{opt.setup.method}, dim {opt.dim}, popsize {opt.popsize}"
+    return f"{start.setup.method}, dim {start.setup.mean.shape[0]}, popsize {start.popsize}"
 
 
 def _show(result: Result, shown: str) -> None:

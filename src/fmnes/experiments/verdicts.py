@@ -131,7 +131,7 @@ class Claim(NamedTuple):
         """The claim, and our reading with the bounds of its checks."""
         bounds = "; ".join(dict.fromkeys(str(check.bounds) for check in self.checks))
         quote = f"“{self.quote}”" if self.quote else "No claim of the paper."
-        return quote, f"Our reading: {self.reading} Expectation: {bounds}."
+        return quote, f"Our reading: {self.reading} Bounds: {bounds}."
 
     def count(self, outcome: str) -> int:
         """Return how many of the checks have this outcome."""
