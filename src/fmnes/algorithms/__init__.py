@@ -24,7 +24,7 @@ from fmnes.algorithms._records import Shape, Summary
 
 
 class Algorithm(Protocol):
-    """What the module of a method offers: two flags, three records and nine functions.
+    """What the module of a method offers: a text, two flags, three records and nine functions.
 
     A module of pure functions satisfies this Protocol; the type checker compares each module of
     the registry with it. `Params` and `State` are NamedTuples:
@@ -42,6 +42,7 @@ class Algorithm(Protocol):
     assignment, and no Python ``if`` on array values.
     """
 
+    COVARIANCE: str  # of the sampling distribution, as `fmnes methods` shows it
     LINEAR: bool  # O(d) time a candidate, and candidates can be built one by one
     ANTITHETIC: bool  # z has lambda/2 rows; candidate i + lambda/2 mirrors candidate i
     Settings: type[Any]

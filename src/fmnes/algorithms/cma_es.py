@@ -24,6 +24,7 @@ from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, Summary, matrix_of, summary_without_v, unless_flat
 from fmnes.algorithms._vectors import at_least, norm2
 
+COVARIANCE = "sigma^2 C"
 LINEAR = False
 ANTITHETIC = False
 default_popsize = weights.default_popsize  # eq. (48)

@@ -31,6 +31,7 @@ from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
 from fmnes.algorithms._vectors import at_least, at_most, norm2, with_length_within
 from fmnes.algorithms._weights import even_default_popsize
 
+COVARIANCE = "sigma^2 D (I + v v^T) D"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
 default_popsize = even_default_popsize

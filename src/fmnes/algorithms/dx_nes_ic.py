@@ -27,6 +27,7 @@ from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
 from fmnes.algorithms._vectors import at_least, norm2
 from fmnes.algorithms._weights import even_default_popsize
 
+COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
 default_popsize = even_default_popsize

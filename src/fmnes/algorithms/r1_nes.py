@@ -37,6 +37,7 @@ from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, unchanged, unless_flat
 from fmnes.algorithms._vectors import norm2, with_length_within
 
+COVARIANCE = "sigma^2 (I + v v^T)"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
 # The published size is max(5, 4 log2 d, d/5), which at a million variables is two hundred

@@ -42,6 +42,7 @@ from fmnes.algorithms._records import Shape, Summary
 from fmnes.algorithms._rescaling import common_factor
 from fmnes.algorithms._vectors import norm2
 
+COVARIANCE = "sigma^2 D^2"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
 default_popsize = weights.default_popsize

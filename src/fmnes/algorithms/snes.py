@@ -28,6 +28,7 @@ from fmnes.algorithms import _records as records
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, Summary
 
+COVARIANCE = "diag(s*s)"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
 default_popsize = weights.default_popsize

@@ -36,6 +36,7 @@ from fmnes.algorithms._records import Shape, unchanged, unless_flat
 from fmnes.algorithms._rescaling import common_factor
 from fmnes.algorithms._vectors import norm2, with_length_within
 
+COVARIANCE = "sigma^2 D (I + v v^T) D"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
 default_popsize = weights.default_popsize

@@ -30,6 +30,7 @@ from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, unless_flat
 from fmnes.algorithms._vectors import norm2
 
+COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
 ANTITHETIC = False
 default_popsize = weights.default_popsize

@@ -2,10 +2,9 @@
 
 import argparse
 import dataclasses
-import re
 from typing import Any
 
-from fmnes.algorithms import METHODS, Algorithm
+from fmnes.algorithms import METHODS
 from fmnes.cli._command import add_command
 
 _EPILOG = """\
@@ -36,11 +35,5 @@ def methods(parsed: argparse.Namespace) -> int:
             field.name if field.default is None else f"{field.name}={field.default}"
             for field in dataclasses.fields(module.Settings)
         ]
-        print(f"{name:11}{covariance(module):25}{cost:8}{' '.join(texts) or '-'}")
+        print(f"{name:11}{module.COVARIANCE:25}{cost:8}{' '.join(texts) or '-'}")
     return 0
-
-
-def covariance(module: Algorithm) -> str:
-    """Return the formula after the word "Covariance" in a method's docstring."""
-    match = re.search(r"^Covariance (.+?)(?=:|,| with)", module.__doc__ or "", re.MULTILINE)
-    return match[1] if match else "-"

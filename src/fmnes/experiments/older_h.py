@@ -16,7 +16,7 @@ from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms import cr_fm_nes
 from fmnes.algorithms._vectors import at_most
 
-LINEAR, ANTITHETIC = cr_fm_nes.LINEAR, cr_fm_nes.ANTITHETIC
+COVARIANCE, LINEAR, ANTITHETIC = cr_fm_nes.COVARIANCE, cr_fm_nes.LINEAR, cr_fm_nes.ANTITHETIC
 Settings, params, init = cr_fm_nes.Settings, cr_fm_nes.params, cr_fm_nes.init
 default_popsize, transform, ask = cr_fm_nes.default_popsize, cr_fm_nes.transform, cr_fm_nes.ask
 shape, summary, refresh = cr_fm_nes.shape, cr_fm_nes.summary, cr_fm_nes.refresh
