@@ -55,12 +55,11 @@ ENGINES = (
 
 def registration(method: str, mean: Array) -> Registration:
     """The first row of the registry that serves a method and the arrays of its state."""
-    place = str(getattr(device(mean), "type", device(mean)))  # PyTorch: "cuda", not "cuda:0"
+    place = device(mean).type if is_torch_array(mean) else str(device(mean))
     dtype = str(mean.dtype).removeprefix("torch.")
-    for row in ENGINES:
-        if row.serves(method, library_of(mean), place, dtype):
-            return row
-    raise ValueError(f"method: expected one with an engine for {library_of(mean)}, got {method!r}")
+    library = library_of(mean)
+    # The last row serves everything.
+    return next(row for row in ENGINES if row.serves(method, library, place, dtype))
 
 
 def library_of(array: Array) -> str:

@@ -23,6 +23,7 @@ class ArrayEngine:
         self.best = spec.best
         self._address = spec.address
         self._converged = spec.tolx * self.initial
+        self._is_float64 = generation.is_float64(spec.state.mean)
         self._z: Array | None = None
         self._memory: NDArray[Any] | None = None  # of the draws, where the library lets us keep it
 
@@ -44,7 +45,9 @@ class ArrayEngine:
         if shown.least < best_so_far:
             best = generation.best_of(values)
             self.best = self._candidates(best, best + 1)[0, :]
-        f = constant(array_namespace(z), generation.values_for(z.dtype, values), z)
+        f = constant(
+            array_namespace(z), values if self._is_float64 else generation.ranks_of(values), z
+        )
         self.state = self._algorithm.tell(self.params, self.state, z, f)
         self._address = self._address._replace(generation=self._address.generation + 1)
         self._z = None

@@ -40,6 +40,7 @@ class CompiledEngine:
         self.best = self._compiled.best  # a view: it changes when a better candidate is told
         if spec.best is not None:
             self.best[...] = spec.best
+        self.tell = self._compiled.tell  # a method of the compiled class: no call in between
         self._dtype, self._dim = dtype, params.dim
 
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -54,11 +55,6 @@ class CompiledEngine:
         if x is not out:
             out[...] = x
         return out
-
-    def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
-        """Update the state; a candidate better than ``best_so_far`` becomes `best`."""
-        generation: Generation = self._compiled.tell(values, best_so_far)
-        return generation
 
     @property
     def state(self) -> cr_fm_nes.State:

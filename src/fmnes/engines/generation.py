@@ -15,12 +15,14 @@ from fmnes.engines.contract import Generation
 from fmnes.kernels.agnostic import Survey
 
 _PIECE = 2**16  # numbers that are worked on at a time where a whole population would be copied
+_KERNELS = kernels.select(np, np.dtype(np.float64))  # values are float64 on the host
 _FIGURES = Generation._fields[len(Survey._fields) :]  # those that describe the state
 
 
 def survey(values: NDArray[np.float64]) -> Survey:
     """What a generation's values say by themselves."""
-    return kernels.select(np, np.dtype(np.float64)).survey(values)  # type: ignore[no-any-return]
+    shown: Survey = _KERNELS.survey(values)
+    return shown
 
 
 def best_of(values: NDArray[np.float64]) -> int:
@@ -53,13 +55,16 @@ def to_record(shown: Survey, state: Array) -> Generation:
     return Generation(*shown, **named)
 
 
-def values_for(dtype: Array, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The values for a state of this dtype; their ranks, equal for equal values, if it is narrow.
+def is_float64(x: Array) -> bool:
+    """Whether an array of any library holds double precision."""
+    return str(x.dtype).endswith("float64")
 
-    A narrow dtype may not hold the values, but it does hold their ranks.
+
+def ranks_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The ranks of values, equal for equal values; inf for infeasible ones.
+
+    A narrower dtype may not hold the values, but it does hold their ranks.
     """
-    if "float64" in str(dtype):
-        return values
     ranks = np.unique(values, return_inverse=True)[1].astype(np.float64)
     return np.where(np.isfinite(values) | (values == -np.inf), ranks, np.inf)
 

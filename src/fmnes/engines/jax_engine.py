@@ -52,8 +52,9 @@ class JaxEngine:
                 self.best = self._step.candidate(self._words, self.state, best)
             else:
                 self.best = self._step.row(self._sample()[0], best)
-        dtype = self.state.mean.dtype
-        f = generation.values_for(dtype, values).astype(dtype)
+        f = values
+        if not generation.is_float64(self.state.mean):
+            f = generation.ranks_of(values).astype(self.state.mean.dtype)
         z = self._step.draw(self._words, self.state) if self._one_by_one else self._sample()[1]
         self.state, figures = self._step.tell(self.state, z, f, self._converged)
         self._population = None
