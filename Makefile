@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest $(OPTIONS)
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo dist paper test test-agnostic test-arrays test-browser test-build test-engines \
+.PHONY: help demo dist paper test test-agnostic test-arrays test-browser test-build test-pools \
 	test-examples test-explore test-sanitize test-lowest test-neon test-slow native lint types format \
 	bench evidence docs clean
 .DEFAULT_GOAL := help
@@ -39,8 +39,8 @@ test-agnostic: $(VENV)/.dev  ## run the numerical tests without the compiled ker
 test-arrays: $(VENV)/.arrays  ## run the tests that need PyTorch and JAX
 	$(PYTEST) -m "arrays and not slow" tests
 
-test-engines: $(VENV)/.engines  ## start, kill and resume searches on Dask, Ray, MPI and SLURM
-	$(PYTEST) -m engines tests
+test-pools: $(VENV)/.pools  ## start, kill and resume searches on Dask, Ray, MPI and SLURM
+	$(PYTEST) -m pools tests
 
 test-examples: $(VENV)/.examples  ## run the scripts of examples/ with small budgets
 	$(PYTEST) -m examples tests/examples tests/test_docs.py
@@ -147,8 +147,8 @@ $(VENV)/.arrays: $(VENV)/.dev
 	$(BIN)/python -m pip install -q torch==2.13.0 'jax>=0.4.32'
 	@touch $@
 
-$(VENV)/.engines: $(VENV)/.dev
-	$(BIN)/python -m pip install -q 'fmnes[engines]'
+$(VENV)/.pools: $(VENV)/.dev
+	$(BIN)/python -m pip install -q 'fmnes[pools]'
 	$(call debian,sbatch,slurm-wlm)
 	@touch $@
 

@@ -37,7 +37,7 @@ POSIX = [
     "checkpoints/test_signals.py",
     "cli",
     "cluster",
-    "engines",
+    "pools",
     "experiments/test_runner.py",
     "faults",
     "integrations/test_coco.py",
@@ -57,9 +57,9 @@ def method(request):
 
 
 @pytest.fixture(autouse=True)
-def _engines_end(request):
-    """A time limit for the tests with real engines, which wait for processes in many places."""
-    if request.node.get_closest_marker("engines") is None:
+def _pools_end(request):
+    """A time limit for the tests with real pools, which wait for processes in many places."""
+    if request.node.get_closest_marker("pools") is None:
         yield
     else:
         with hard_limit(450):

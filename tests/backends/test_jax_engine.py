@@ -145,14 +145,15 @@ def test_infeasible_and_equal_values(jax_library):
     assert theirs.result.nfailed == ours.result.nfailed
 
 
-def test_nothing_of_size_d_crosses_to_the_host(jax_library):
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_of_size_d_crosses_to_the_host(jax_library, method):
     import jax
 
     if jax.default_backend() == "cpu":
         pytest.skip("JAX's transfer guard does not watch arrays that are on the host already")
-    opt = fmnes.Optimizer(jax_library.module.full(1000, 3.0), 1.0, rng=1)
+    opt = fmnes.Optimizer(jax_library.module.full(50, 3.0), 1.0, method=method, rng=1)
     sphere = jax.jit(lambda x: (x**2).sum(axis=1))
     for _ in range(3):
-        values = jax.device_get(sphere(opt.ask()))
         with jax.transfer_guard_device_to_host("disallow"):  # implicit transfers, as np.asarray
-            opt.tell(values)
+            x = opt.ask()
+            opt.tell(jax.device_get(sphere(x)))

@@ -17,7 +17,7 @@ import fmnes
 from fmnes._runs import SAVED
 from fmnes.storage import journal, npz
 
-pytestmark = pytest.mark.engines
+pytestmark = pytest.mark.pools
 
 LIMIT = 300  # seconds for one test: it needs 30, but machines are busy at times
 SEARCHES = {

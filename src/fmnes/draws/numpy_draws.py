@@ -11,7 +11,7 @@ Python number NumPy takes twice as long.
 import numpy as np
 from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
+Uint64s = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 
 # Coordinates come in groups of 16. Blocks 8g to 8g + 7 make group g: the cosines are its first
@@ -40,7 +40,7 @@ def normals(seed: int, stream: int, generation: int, first: int, out: Floats) ->
             to[...] = pairs[:, : to.shape[1]]
 
 
-def counters(stream: int, generation: int, row: int, group: int, out: Words) -> None:
+def counters(stream: int, generation: int, row: int, group: int, out: Uint64s) -> None:
     """The counters of some rows and groups, from these on; the shape is (4, rows, groups, 8)."""
     _, rows, groups, _ = out.shape
     blocks = np.arange(group * LANES, (group + groups) * LANES, dtype=np.uint64)
@@ -50,7 +50,7 @@ def counters(stream: int, generation: int, row: int, group: int, out: Words) -> 
     out[3] = stream << 12 | generation >> 32
 
 
-def _u64(value: int) -> Words:
+def _u64(value: int) -> Uint64s:
     return np.array(value, np.uint64)
 
 
@@ -60,7 +60,7 @@ ROUNDS = 10
 M0, M1 = _u64(0xD2511F53), _u64(0xCD9E8D57)
 
 
-def philox(seed: int, work: Words) -> None:
+def philox(seed: int, work: Uint64s) -> None:
     """Put the words of the counters ``work[:4]`` in their place."""
     c0, c1, c2, c3, p0, p1 = work
     for i in range(ROUNDS):
@@ -83,7 +83,7 @@ MANTISSA = _u64(0x000FFFFFFFFFFFFF)
 EIGHTH, SIGN = _u64(1 << 61), _u64(1 << 63)
 
 
-def box_muller(work: Words) -> tuple[Floats, Floats]:
+def box_muller(work: Uint64s) -> tuple[Floats, Floats]:
     """Two normals, in ``work``, from the words ``work[:4]``.
 
     52 bits of the first two words make a uniform in (0, 1], and that the radius; 54 bits of the
@@ -155,7 +155,7 @@ def log(x: Floats, e: Floats, s: Floats, y: Floats) -> None:
     x += e
 
 
-def cos_sin(turn: Words, cosine: Floats, sine: Floats, g: Floats, w: Floats) -> None:
+def cos_sin(turn: Uint64s, cosine: Floats, sine: Floats, g: Floats, w: Floats) -> None:
     """The cosine and sine of turn/2^64 of a full turn, with two more arrays to work in.
 
     The top two bits of a turn and an eighth choose the quarter of the circle, the next 52 are the

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
-from fmnes.integrations._policies import Policy, read_policy
+from fmnes.integrations._rl_policies import Policy, read_policy
 
 try:
     import gymnasium

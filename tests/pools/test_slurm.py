@@ -10,10 +10,10 @@ import subprocess
 import time
 
 import pytest
-from engines.common import Program, lacking
-from engines.test_engines import check_all
+from pools.common import Program, lacking
+from pools.test_pools import check_all
 
-pytestmark = pytest.mark.engines
+pytestmark = pytest.mark.pools
 
 CONFIGURATION = """
 ClusterName=one
@@ -130,7 +130,7 @@ def wait_until_idle(sinfo, environment):
 
 
 @pytest.mark.parametrize(
-    ("engine", "scenarios"),
+    ("pool", "scenarios"),
     [
         ("slurm-submitit", ["raise-in-jobs", "optimize-in-jobs"]),
         (
@@ -139,7 +139,7 @@ def wait_until_idle(sinfo, environment):
         ),
     ],
 )
-def test_on_slurm(engine, scenarios, slurm, tmp_path):
-    if reason := lacking(engine):
+def test_on_slurm(pool, scenarios, slurm, tmp_path):
+    if reason := lacking(pool):
         pytest.skip(reason)
-    check_all(Program(engine, tmp_path, *scenarios, environment=slurm), scenarios)
+    check_all(Program(pool, tmp_path, *scenarios, environment=slurm), scenarios)

@@ -3,6 +3,6 @@
 import sys
 
 if __name__ == "__main__":
-    from engines.program import main
+    from pools.program import main
 
     main(*sys.argv[1:])

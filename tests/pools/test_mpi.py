@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from engines.common import Program, lacking
-from engines.test_engines import check_all, serial
+from pools.common import Program, lacking
+from pools.test_pools import check_all, serial
 
-pytestmark = pytest.mark.engines
+pytestmark = pytest.mark.pools
 
 FAULTS = ["plain", "raise", "unpicklable", "exit", "memory", "optimize", "optimize-large"]
 

@@ -1,15 +1,15 @@
-"""Each engine survives each fault, and a search over it has the bits of a serial one."""
+"""Each pool survives each fault, and a search over it has the bits of a serial one."""
 
 import functools
 import math
 import signal
 
 import pytest
-from engines import program
-from engines.common import Program, lacking
 from faults import objectives
+from pools import program
+from pools.common import Program, lacking
 
-pytestmark = pytest.mark.engines
+pytestmark = pytest.mark.pools
 
 FAULTS = [
     "plain",
@@ -51,14 +51,14 @@ WORDS = {  # scenario -> what its first error says
     "unpicklable": ["TwoArgumentsError: 17: diverged", "in raises_unpicklable"],
     "exit": ["SystemExit: the simulator gave up", "in exits"],
     "memory": ["MemoryError", "in wants_too_much_memory"],
-    "killed-always": [],  # each engine has its own
+    "killed-always": [],  # each pool has its own
     "killed-always-in-a-chunk": [],
     "exit-hard": [],
 }
 
 
 def check(scenario, answer):
-    """What every engine has to answer."""
+    """What every pool has to answer."""
     scenario = scenario.removeprefix("large-").removesuffix("-in-jobs")
     if scenario.startswith("optimize"):
         assert answer["result"] == serial(scenario)["result"]
@@ -93,11 +93,11 @@ def check_all(running, scenarios):
     assert not wrong, "\n".join(f"=== {name}\n{text}" for name, text in wrong.items())
 
 
-@pytest.mark.parametrize("engine", PROGRAMS)
-def test_every_fault(engine, tmp_path):
-    if reason := lacking(engine):
+@pytest.mark.parametrize("pool", PROGRAMS)
+def test_every_fault(pool, tmp_path):
+    if reason := lacking(pool):
         pytest.skip(reason)
-    check_all(Program(engine, tmp_path, *PROGRAMS[engine]), PROGRAMS[engine])
+    check_all(Program(pool, tmp_path, *PROGRAMS[pool]), PROGRAMS[pool])
 
 
 # === Signals to the process group ===

@@ -1,4 +1,4 @@
-"""Faults and optimizations on one engine, in a process of its own.
+"""Faults and optimizations on one pool, in a process of its own.
 
     python start.py ENGINE FOLDER SCENARIO...
 
@@ -18,8 +18,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from engines import problems
 from faults import objectives
+from pools import problems
 
 import fmnes
 from fmnes.evaluate import Evaluator
@@ -114,7 +114,7 @@ def process_pool():
     return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("forkserver"))
 
 
-ENGINES = {
+POOLS = {
     "processes": lambda: contextlib.nullcontext(2),
     "executor": lambda: contextlib.nullcontext(process_pool),
     "loky": loky,
@@ -291,10 +291,10 @@ SCENARIOS = {
 }
 
 
-def main(engine, folder, *scenarios):
+def main(pool, folder, *scenarios):
     logging.disable(logging.CRITICAL)
     os.chdir(folder)
-    with ENGINES[engine]() as workers:
+    with POOLS[pool]() as workers:
         for name in scenarios:
             begun = time.monotonic()
             answer = SCENARIOS[name](workers, Path(folder))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LIMIT = 240  # seconds for everything that one program does
-NEEDS = {  # engine -> (modules, extra)
+NEEDS = {  # pool -> (modules, extra)
     "loky": (("loky",), "workers"),
     "dask": (("distributed",), "dask"),
     "dask-factory": (("distributed",), "dask"),
@@ -24,9 +24,9 @@ NEEDS = {  # engine -> (modules, extra)
 }
 
 
-def lacking(engine):
-    """Why an engine cannot run here, or None."""
-    modules, extra = NEEDS.get(engine, ((), ""))
+def lacking(pool):
+    """Why an pool cannot run here, or None."""
+    modules, extra = NEEDS.get(pool, ((), ""))
     absent = [name for name in modules if find_spec(name) is None]
     return f"needs {', '.join(absent)}: pip install 'fmnes[{extra}]'" if absent else None
 
@@ -34,12 +34,12 @@ def lacking(engine):
 class Program:
     """A running `program.py`, in a process group and session of its own."""
 
-    def __init__(self, engine, folder, *scenarios, prefix=(), environment=None):
-        python = [sys.executable, *(("-m", "mpi4py.futures") if engine == "mpi" else ())]
+    def __init__(self, pool, folder, *scenarios, prefix=(), environment=None):
+        python = [sys.executable, *(("-m", "mpi4py.futures") if pool == "mpi" else ())]
         path = os.pathsep.join([str(HERE.parent), *(p for p in sys.path if p)])
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed with the program
         self.process = subprocess.Popen(
-            [*prefix, *python, str(HERE / "start.py"), engine, str(folder), *scenarios],
+            [*prefix, *python, str(HERE / "start.py"), pool, str(folder), *scenarios],
             env={**os.environ, **(environment or {}), "PYTHONPATH": path},
             stdout=subprocess.PIPE,
             stderr=self._errors,

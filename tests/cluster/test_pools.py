@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from cluster import program
 
-pytestmark = pytest.mark.engines
+pytestmark = pytest.mark.pools
 
 HERE = Path(__file__).parent
 LIMIT = 400  # seconds for everything that one program does
@@ -23,14 +23,14 @@ SCENARIOS = [name for name in program.SCENARIOS if name != "is_interrupted"]
 
 
 @contextlib.contextmanager
-def started(engine, folder, *scenarios):
+def started(pool, folder, *scenarios):
     """A running program in a process group of its own, none of which is left."""
-    if find_spec(MODULES[engine]) is None:
-        pytest.skip(f"needs {MODULES[engine]}: pip install 'fmnes[{engine}]'")
+    if find_spec(MODULES[pool]) is None:
+        pytest.skip(f"needs {MODULES[pool]}: pip install 'fmnes[{pool}]'")
     path = os.pathsep.join([str(HERE.parent), *(p for p in sys.path if p)])
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, str(HERE / "start.py"), engine, str(folder), *scenarios],
+            [sys.executable, str(HERE / "start.py"), pool, str(folder), *scenarios],
             env={**os.environ, "PYTHONPATH": path},
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -95,7 +95,7 @@ def test_a_killed_workers_candidates_are_done_elsewhere(answers):
     [
         ("raises", "ValueError: the mesh is tangled"),
         ("exits", "SystemExit: the simulator gave up"),
-        ("kills-always", ""),  # each engine has its own words
+        ("kills-always", ""),  # each pool has its own words
         ("hangs", "TimeoutError: no value within 3 seconds"),
     ],
 )
@@ -134,10 +134,10 @@ def test_another_kind_of_kernels_is_refused(answers):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "engine", [pytest.param(e, marks=pytest.mark.xdist_group(f"{e}-signals")) for e in MODULES]
+    "pool", [pytest.param(e, marks=pytest.mark.xdist_group(f"{e}-signals")) for e in MODULES]
 )
-def test_a_signal_ends_the_search_with_its_result(engine, number, tmp_path):
-    with started(engine, tmp_path, "is_interrupted") as process:
+def test_a_signal_ends_the_search_with_its_result(pool, number, tmp_path):
+    with started(pool, tmp_path, "is_interrupted") as process:
         for line in process.stdout:
             if line.strip() == "ready":
                 break
