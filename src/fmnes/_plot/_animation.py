@@ -115,7 +115,7 @@ def record(fun: Callable[..., Any], opt: Optimizer) -> list[Frame]:
 
 
 def ellipse(frame: Frame, deviations: float) -> NDArray[np.float64]:
-    """Return points at so many standard deviations from the mean, in all directions; as rows."""
+    """Return points (rows) on the ellipse at ``deviations`` standard deviations from the mean."""
     angle = np.linspace(0, 2 * np.pi, 100)
     circle = np.stack([np.cos(angle), np.sin(angle)])
     variances, axes = np.linalg.eigh(frame.covariance)

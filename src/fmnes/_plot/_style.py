@@ -44,7 +44,7 @@ def line_style(index: int) -> dict[str, Any]:
 
 
 def dress(axes: Any, ylabel: str, *, log: bool = False, legend: int = 1) -> None:
-    """Set scale, label, grid and legend (with so many columns), in sizes for a paper's column."""
+    """Set scale, label, grid and a legend of ``legend`` columns, in sizes for a paper's column."""
     if log:
         axes.set_yscale("log")
     axes.set_ylabel(ylabel, fontsize=8)

@@ -24,14 +24,14 @@ from fmnes.algorithms._records import Shape, Summary
 
 
 class Algorithm(Protocol):
-    """What the module of a method offers: a text, two flags, three records and nine functions.
+    """What the module of a method offers: three constants, three records and nine functions.
 
     A module of pure functions satisfies this Protocol; the type checker compares each module of
     the registry with it. `Params` and `State` are NamedTuples:
 
-    - Beside its own constants, `Params` has `dim`, `popsize`, `refresh_every` (call `refresh` after
-      every so many generations; 0 for never) and `store_draws` (False: draws are made again instead
-      of kept from ask to tell).
+    - Beside its own constants, `Params` has `dim`, `popsize`, `refresh_every` (the number of
+      generations between two calls of `refresh`; 0 for never) and `store_draws` (False: draws are
+      made again instead of kept from ask to tell).
     - `State` holds arrays of one dtype on one device, of which the search reads `mean`. It is saved
       in checkpoints under the names of its fields.
     - `Settings` is a frozen dataclass that checks its fields (`fmnes._checks.fields`), apart from

@@ -10,7 +10,7 @@ from fmnes._arrays import Array
 
 
 def norm_of_normal(dim: int) -> float:
-    """E|N(0, I)|, by the approximation that all papers of this family use."""
+    """E|N(0, I)|, by the usual approximation of CMA-ES (not numbered in the tutorial)."""
     return math.sqrt(dim) * (1 - 1 / (4 * dim) + 1 / (21 * dim**2))
 
 

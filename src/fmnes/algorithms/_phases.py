@@ -51,8 +51,10 @@ def phase_params(dim: int, popsize: int) -> PhaseParams:
     """Constants of the phases for a dimension and a population size."""
     w_hat = weights.nes_weights(popsize)  # eq. (4)
     mu_eff = weights.effective_size(w_hat)  # eq. (5)
+    # Eq. (7) uses alpha; section II does not give its value.
     alpha = _h_inv(dim) * min(1.0, math.sqrt(popsize / dim))
     c_sigma = p_sigma_rate(dim, mu_eff)  # eq. (2)
+    # Step 5 compares |p_sigma| with E|N(0, I)|.
     return PhaseParams(dim, popsize, w_hat, mu_eff, c_sigma, norm_of_normal(dim), alpha)
 
 
@@ -74,7 +76,7 @@ def select(
     both_norms2 = xp.concat([norm_z2, norm_z2])  # |z| = |-z|
     by_rank = constant(xp, params.w_hat, z)  # eq. (4)
     w_hat = weights.by_candidate(xp, by_rank, f, both_norms2, share_ties=share_ties)  # step 3
-    lam_F = weights.feasible_count(xp, f, z)
+    lam_F = weights.feasible_count(xp, f, z)  # not in section II: from the authors' code
     odd, _ = weights.pair_sums(w_hat)
     p_sigma = next_path(p_sigma, params.c_sigma, params.mu_eff, odd @ z)  # eq. (1)
     phase = phase_of(xp, params, p_sigma)  # step 5
@@ -96,16 +98,19 @@ def phase_of(xp: Namespace, params: PhaseParams, p_sigma: Array) -> Array:
 def eta_sigma(
     xp: Namespace, params: PhaseParams, phase: Array, lam_F: Array, least: float = 0.0
 ) -> Array:
-    """The learning rate of sigma in each phase (step 7); in stagnation at least ``least``."""
+    """The learning rate of sigma in each phase (step 7); in stagnation at least ``least``.
+
+    Section II names the three rates and does not give their values.
+    """
     d = params.dim
-    stagnation = at_least(xp, xp.tanh(stagnation_argument(d, lam_F)), least)
-    convergence = 2 * xp.tanh((0.025 * lam_F + 0.75 * d + 10) / (d + 4))
+    stagnation = at_least(xp, xp.tanh(stagnation_argument(d, lam_F)), least)  # eta^stag
+    convergence = 2 * xp.tanh((0.025 * lam_F + 0.75 * d + 10) / (d + 4))  # eta^conv
     settled = xp.where(phase == STAGNATION, stagnation, convergence)
-    return xp.where(phase == MOVEMENT, 1.0, settled)
+    return xp.where(phase == MOVEMENT, 1.0, settled)  # eta^move = 1
 
 
 def stagnation_argument(dim: int, lam_F: Array | float) -> Array:
-    """The number whose tanh is the learning rate of sigma in the stagnation phase."""
+    """The number whose tanh is the learning rate of sigma in the stagnation phase (step 7)."""
     return (0.024 * lam_F + 0.7 * dim + 20) / (dim + 12)
 
 
@@ -118,8 +123,8 @@ def distance_weights(
     overflow in any dimension.
     """
     alpha = distance_strength(xp, params, lam_F)
-    w = w_hat * xp.exp(alpha * (norm_z - xp.max(norm_z)))
-    return w / xp.sum(w)
+    w = w_hat * xp.exp(alpha * (norm_z - xp.max(norm_z)))  # eq. (7)
+    return w / xp.sum(w)  # eq. (6)
 
 
 def distance_strength(xp: Namespace, params: PhaseParams, lam_F: Array) -> Array:
@@ -128,7 +133,7 @@ def distance_strength(xp: Namespace, params: PhaseParams, lam_F: Array) -> Array
 
 
 def _h_inv(dim: int) -> float:
-    """The root a > 0 of (1 + a^2) exp(a^2 / 2) / 0.24 = 10 + d.
+    """The root a > 0 of (1 + a^2) exp(a^2 / 2) / 0.24 = 10 + d, for the alpha of eq. (7).
 
     Its closed form is sqrt(2 W(0.12 sqrt(e) (d + 10)) - 1) with Lambert's W. The papers take damped
     Newton steps until the residual is below 1e-10, which rounding makes unreachable for most

@@ -1,7 +1,7 @@
 """Population sizes, rank weights, and which candidate gets which weight.
 
 References by number: CMA-ES is N. Hansen's tutorial, arXiv 1604.00772; NES is M. Nomura and
-I. Ono, arXiv 2201.11422, section II.
+I. Ono, arXiv 2201.11422.
 """
 
 import math
@@ -19,7 +19,7 @@ def default_popsize(dim: int) -> int:
 
 
 def even_default_popsize(dim: int) -> int:
-    """The same, rounded up to an even number for methods that sample in pairs."""
+    """The same, rounded up to an even number for methods that sample in pairs (NES eq. 32)."""
     popsize = default_popsize(dim)
     return popsize + popsize % 2
 
@@ -39,7 +39,7 @@ def cma_weights(popsize: int) -> NDArray[np.float64]:
 
 
 def effective_size(weights: NDArray[np.float64]) -> float:
-    """mu_eff: how many equally weighted samples would average as well as these weights do."""
+    """mu_eff (NES eq. 5): how many equally weighted samples average as precisely as these do."""
     return math.fsum(weights) ** 2 / math.fsum(weights**2)
 
 

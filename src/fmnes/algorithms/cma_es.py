@@ -2,7 +2,8 @@
 
 N. Hansen: "The CMA evolution strategy: a tutorial", arXiv 1604.00772 (2016), with active
 (negative) weights. Equation numbers are those of the tutorial: (38) to (47) are its summary of the
-algorithm, (48) to (58) its table of default parameters.
+algorithm, (48) to (58) its table of default parameters. Where the tutorial gives a formula
+without a number, the comment says so.
 
 Covariance sigma^2 C with a full matrix C = B D^2 B^T. O(d^2) time for each candidate, a symmetric
 eigendecomposition every few generations (`refresh`), O(d^2) memory: for up to some hundred
@@ -95,9 +96,9 @@ def params(dim: int, popsize: int, settings: CMAES = CMAES()) -> Params:
     """The constants of the tutorial's table 1."""
     mu = popsize // 2
     w_prime = weights.cma_weights(popsize)  # eq. (49)
-    mu_eff = weights.effective_size(w_prime[:mu])
+    mu_eff = weights.effective_size(w_prime[:mu])  # not numbered in the table
     c_1 = 2 / ((dim + 1.3) ** 2 + mu_eff)  # eq. (57)
-    rank_mu = 2 * (0.25 + mu_eff + 1 / mu_eff - 2) / ((dim + 2) ** 2 + mu_eff)
+    rank_mu = 2 * (0.25 + mu_eff + 1 / mu_eff - 2) / ((dim + 2) ** 2 + mu_eff)  # eq. (58)
     c_mu = min(1 - c_1, rank_mu)  # eq. (58)
     c_sigma = paths.p_sigma_rate(dim, mu_eff)  # eq. (55)
 
@@ -106,17 +107,18 @@ def params(dim: int, popsize: int, settings: CMAES = CMAES()) -> Params:
         alpha_mu = 1 + c_1 / c_mu  # eq. (50)
         alpha_eff = 1 + 2 * weights.effective_size(w_prime[mu:]) / (mu_eff + 2)  # eq. (51)
         alpha_pos = max(0.0, 1 - c_1 - c_mu) / (dim * c_mu)  # eq. (52): C stays positive definite
-        alpha = min(alpha_mu, alpha_eff, alpha_pos)
+        alpha = min(alpha_mu, alpha_eff, alpha_pos)  # eq. (53)
     w_plus, w_minus = np.clip(w_prime, 0, None), np.clip(w_prime, None, 0)
     return Params(
         dim=dim,
         popsize=popsize,
-        # So rarely that it costs no more than O(d^2) a generation; the tutorial rounds down.
+        # Not numbered in the tutorial, which rounds down. The eigendecomposition is so rare that it
+        # costs no more than O(d^2) a generation.
         refresh_every=math.ceil(1 / (10 * dim * (c_1 + c_mu))),
         w_plus=w_plus / math.fsum(w_plus),  # eq. (53)
         w_minus=alpha * w_minus / -math.fsum(w_minus),  # eq. (53)
         mu_eff=mu_eff,
-        chi_n=paths.norm_of_normal(dim),
+        chi_n=paths.norm_of_normal(dim),  # not numbered in the tutorial; used in eq. (44)
         c_sigma=c_sigma,
         d_sigma=paths.sigma_damping(dim, mu_eff, c_sigma),  # eq. (55)
         c_c=paths.p_c_rate(dim, mu_eff),  # eq. (56)
@@ -176,6 +178,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
     # === Covariance ===
     generation = generation + 1
+    # The h_sigma of eqs. (45) and (47); its definition is not numbered in the tutorial.
     expected = params.chi_n * xp.sqrt(1 - (1 - c_sigma) ** (2 * generation))
     h_sigma = xp.astype(norm_p_sigma < (1.4 + 2 / (params.dim + 1)) * expected, z.dtype)
     p_c = paths.next_path(p_c, c_c, mu_eff, h_sigma * y_w)  # eq. (45)
@@ -185,7 +188,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     told = xp.astype(~weights.is_flat(xp, f), z.dtype)
     c_1, c_mu = told * params.c_1, told * params.c_mu
     total = math.fsum(params.w_plus) + math.fsum(params.w_minus)
-    kept = 1 - c_1 * (1 - (1 - h_sigma) * c_c * (2 - c_c)) - c_mu * total
+    kept = 1 - c_1 * (1 - (1 - h_sigma) * c_c * (2 - c_c)) - c_mu * total  # eq. (47)
     added = xp.concat([(xp.sqrt(c_1) * p_c)[None, :], xp.sqrt(c_mu * w_plus)[:, None] * y])
     removed = xp.sqrt(-c_mu * w_minus)[:, None] * y
     C_new = kept * C + added.T @ added - removed.T @ removed  # eq. (47)

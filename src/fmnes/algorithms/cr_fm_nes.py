@@ -34,7 +34,7 @@ from fmnes.algorithms._weights import even_default_popsize
 COVARIANCE = "sigma^2 D (I + v v^T) D"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
-default_popsize = even_default_popsize
+default_popsize = even_default_popsize  # eq. (32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +140,7 @@ def params(dim: int, popsize: int, settings: CRFMNES = CRFMNES()) -> Params:
         dim=dim,
         popsize=popsize,
         safe=safe,
+        # Line 12 uses c_c without giving a value; this is eq. (56) of the CMA-ES tutorial.
         c_c=p_c_rate(dim, mu_eff),
         eta_B=settings.eta_B,
         c_1=c_1 if settings.c_1 is None else settings.c_1,
@@ -184,7 +185,7 @@ def estimated(xp: Namespace, params: Params, state: State, z: Array, f: Array) -
 
     Lines 14 and 15 add eta_B sum_i w_i grad(x_i) and c_1 grad(m + sigma p_c) for the natural
     gradient grad of the log-likelihood. The path is one more sample, of weight c_1, and the
-    gradient is linear in the samples: so the moments of all of them are all that it needs.
+    gradient is linear in the samples, so it needs only the sums (moments) over all samples.
     """
     direction = vd.direction_of(xp, state.v)
     a, norm_z2 = vd.row_products(xp, direction, z)
@@ -192,12 +193,15 @@ def estimated(xp: Namespace, params: Params, state: State, z: Array, f: Array) -
         xp, params.phase, state.p_sigma, z, norm_z2, f, share_ties=params.safe
     )
     lam_F = selection.lam_F
-    eta_B = _eta_B(xp, params, lam_F, selection.phase, direction.norm_v)
+    eta_B = _eta_B(xp, params, lam_F, selection.phase, direction.norm_v)  # eq. (31)
+    # gz = sum_i w_i z_i gives gy = sum_i w_i (x_i - m) / sigma, which lines 12 and 13 use. The
+    # moments are the sums of lines 14 and 15.
     gz, moments = vd.sample_moments(xp, direction, z, a, selection.odd, eta_B * selection.even)
-    gy = state.D * vd.stretch(xp, direction, gz)
+    gy = state.D * vd.stretch(xp, direction, gz)  # lines 12 and 13
     p_c = next_path(state.p_c, params.c_c, params.phase.mu_eff, gy)  # line 12
+    # Eq. (29). The factor lambda_F / lambda is not in the paper but in the authors' code.
     c_1 = params.c_1 * lam_F / params.popsize
-    # The weights w sum to 0, but for rounding.
+    # The weights w sum to 0 up to rounding, so we set the sum to exactly 0.
     moments = moments._replace(total=xp.zeros_like(state.sigma))
     path = vd.unstretch(xp, direction, p_c / state.D)
     return Estimate(selection, direction, vd.add_sample(direction, moments, c_1, *path), gy, p_c)

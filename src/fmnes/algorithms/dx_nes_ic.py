@@ -30,7 +30,7 @@ from fmnes.algorithms._weights import even_default_popsize
 COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
-default_popsize = even_default_popsize
+default_popsize = even_default_popsize  # eq. (32) of arXiv 2201.11422
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,9 @@ def params(dim: int, popsize: int, settings: DXNESIC = DXNESIC()) -> Params:
     return Params(
         dim=dim,
         popsize=popsize,
-        c_gamma=1 / (3 * max(dim - 1, 1)),  # one variable has no shape, and gamma stays 1
+        # c_gamma and d_gamma of eq. (17), which gives no values: see the top of this file. With one
+        # variable there is no shape to learn, and gamma stays 1.
+        c_gamma=1 / (3 * max(dim - 1, 1)),
         d_gamma=min(1.0, dim / popsize),
         eta_B=settings.eta_B,
         phase=phases.phase_params(dim, popsize),  # eqs. (2), (4) and (5)
@@ -166,23 +168,25 @@ def search_step(
     B v_i = |B^T e_i| e_i, we have Q B = B P for P = I + (gamma - 1) sum_i 1[tau_i > 0] v_i v_i^T.
     So Q B' = B P exp(eta_B G_B / 2), and neither B' nor any inverse has to be formed here.
     """
-    p_sigma, phase, lam_F, odd, even, G_sigma = phases.select(  # steps 3 to 6
-        xp, params.phase, p_sigma, z, norm2(xp, z), f
-    )
+    selection = phases.select(xp, params.phase, p_sigma, z, norm2(xp, z), f)  # steps 3 to 6
+    phase, lam_F = selection.phase, selection.lam_F
     eta_B = _eta_B(xp, params, phase, lam_F)  # step 7
-    gradient = full.natural_step(xp, eta_B, even, z)  # eqs. (8) and (11)
+    gradient = full.natural_step(xp, eta_B, selection.even, z)  # eqs. (8) and (11)
     eta_sigma = phases.eta_sigma(xp, params.phase, phase, lam_F)  # step 7
-    growth = xp.exp(eta_sigma / 2 * G_sigma)  # eq. (9)
+    growth = xp.exp(eta_sigma / 2 * selection.G_sigma)  # eq. (9)
+    G_delta = selection.odd @ z  # eq. (8)
 
     V, axis_ratio = full.right_axes(xp, B)
     tau = _second_moment_change(xp, V, gradient)  # eq. (16)
     root = xp.sqrt(1 + params.d_gamma * xp.max(tau))  # eq. (18)
     gamma = (1 - params.c_gamma) * gamma + params.c_gamma * root  # eq. (17)
-    gamma = at_least(xp, gamma, 1.0)
+    gamma = at_least(xp, gamma, 1.0)  # eq. (17)
     log_Q = xp.where((phase == phases.MOVEMENT) & (tau > 0), xp.log(gamma), 0.0)  # eq. (13)
     growth = growth * xp.exp(xp.sum(log_Q) / params.dim)  # eq. (15): det(Q)^(1/d)
     expansion = full.Stretch(V, log_Q)  # eq. (14)
-    return Step(p_sigma, phase, lam_F, odd @ z, growth, gradient, expansion, gamma, axis_ratio)
+    return Step(
+        selection.p_sigma, phase, lam_F, G_delta, growth, gradient, expansion, gamma, axis_ratio
+    )
 
 
 refresh = unchanged

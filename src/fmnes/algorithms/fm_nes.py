@@ -28,7 +28,7 @@ from fmnes.algorithms._weights import even_default_popsize, is_feasible, pair_su
 COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
-default_popsize = even_default_popsize
+default_popsize = even_default_popsize  # eq. (32) of arXiv 2201.11422
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +100,8 @@ def params(dim: int, popsize: int, settings: FMNES = FMNES()) -> Params:
         dim=dim,
         popsize=popsize,
         search=search,
+        # Section II uses c_c in eq. (12) without giving a value, and for c_1 (step 11) it refers to
+        # the CMA-ES tutorial, arXiv 1604.00772. Both are eqs. (56) and (57) of that tutorial.
         c_c=p_c_rate(dim, mu_eff),
         c_1=2 / ((dim + 1.3) ** 2 + mu_eff) if settings.c_1 is None else settings.c_1,
     )
@@ -138,6 +140,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     mean, sigma, B = state.mean, state.sigma, state.B
     step = dx_nes_ic.search_step(xp, params.search, B, state.p_sigma, state.gamma, z, f)
     r = next_path(state.B_inv_p_c, params.c_c, params.search.phase.mu_eff, step.G_delta)  # eq. (12)
+    # Step 11. Section II has c_1 alone; the factor lambda_F / lambda is from the authors' code.
     c_1 = params.c_1 * step.lam_F / params.popsize
     c_1 = xp.where(_path_is_free(xp, params, step, r, z, f), c_1, 0.0)
     B_new, r_new = B, r

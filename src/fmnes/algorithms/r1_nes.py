@@ -3,7 +3,7 @@
 Y. Sun, F. Gomez, T. Schaul, J. Schmidhuber: "A linear time natural evolution strategy for
 non-separable functions", GECCO 2013 Companion, arXiv 1106.1998. The paper's letters: its p is v
 here, its v is vbar = v/|v|, its lambda is ln sigma, its c is ln |v|. One generation; the numbers
-(r1) to (r6) are ours, for the comments below. g = 1 + |v|^2.
+(r1) to (r7) are ours, for the comments below. g = 1 + |v|^2.
 
     (r1)  x_i = m + sigma y_i,   y_i ~ N(0, I + v v^T)
     (r2)  m <- m + sigma sum_i u_i y_i
@@ -15,6 +15,7 @@ here, its v is vbar = v/|v|, its lambda is ln sigma, its c is ln |v|. One genera
               if Delta_c > 0, v <- v + e Delta_v,
               else ln |v| <- ln |v| + e Delta_c and vbar <- vbar + e (Delta_v / |v| - Delta_c vbar),
               normalised
+    (r7)  u_i = w_i / sum_j w_j,   w_i = max(0, ln(lambda/2 + 1) - ln i);   eta = 0.1
 
 Covariance sigma^2 (I + v v^T): one step size and one free direction, O(d) time for each candidate.
 It learns one long axis and no scaling of the coordinates; CR-FM-NES does both with fewer
@@ -76,7 +77,7 @@ class R1NES:
 
     D: ArrayLike | None = None
     v: ArrayLike | None = None
-    eta: float = 0.1
+    eta: float = 0.1  # (r7)
 
     def __post_init__(self) -> None:
         checks.fields(self, eta=partial(checks.finite, least=0.0))
@@ -109,6 +110,7 @@ class State(NamedTuple):
 
 def params(dim: int, popsize: int, settings: R1NES = R1NES()) -> Params:
     """The published constants."""
+    # u is (r7).
     return Params(dim=dim, popsize=popsize, u=weights.nes_weights(popsize), eta=settings.eta)
 
 

@@ -1,17 +1,26 @@
 """Separable CMA-ES.
 
 R. Ros, N. Hansen: "A simple modification in CMA-ES achieving linear time and space complexity",
-PPSN X, 2008. One generation, in the letters of the paper; the numbers (s1) to (s7) are ours, for
+PPSN X, 2008. One generation, in the letters of the paper; the numbers (p1) to (p13) are ours, for
 the comments below. C is the diagonal of CMA-ES's matrix, D^2 = C, and z_i*z_i is by coordinates.
 
-    (s1)  x_i = m + sigma D z_i,   z_i ~ N(0, I)
-    (s2)  m <- m + sigma D sum_i w_i z_i
-    (s3)  p_sigma <- (1 - c_sigma) p_sigma + sqrt(c_sigma (2 - c_sigma) mu_eff) sum_i w_i z_i
-    (s4)  sigma <- sigma exp((c_sigma / d_sigma) (|p_sigma| / E|N(0, I)| - 1))
-    (s5)  h = 1 if |p_sigma| / sqrt(1 - (1 - c_sigma)^(2 (t + 1))) < (1.4 + 2 / (d + 1)) E|N(0, I)|
-    (s6)  p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) D sum_i w_i z_i
-    (s7)  C <- (1 - c_1 - c_mu) C + c_1 (p_c*p_c + (1 - h) c_c (2 - c_c) C)
+    (p1)  x_i = m + sigma D z_i,   z_i ~ N(0, I)
+    (p2)  m <- m + sigma D sum_i w_i z_i
+    (p3)  p_sigma <- (1 - c_sigma) p_sigma + sqrt(c_sigma (2 - c_sigma) mu_eff) sum_i w_i z_i
+    (p4)  sigma <- sigma exp((c_sigma / d_sigma) (|p_sigma| / E|N(0, I)| - 1))
+    (p5)  h = 1 if |p_sigma| / sqrt(1 - (1 - c_sigma)^(2 (t + 1))) < (1.4 + 2 / (d + 1)) E|N(0, I)|
+    (p6)  p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) D sum_i w_i z_i
+    (p7)  C <- (1 - c_1 - c_mu) C + c_1 (p_c*p_c + (1 - h) c_c (2 - c_c) C)
                + c_mu sum_i w_i (D z_i)*(D z_i),   c_1 = c_cov / mu_eff, c_mu = c_cov (1 - 1/mu_eff)
+
+    (p8)  w_i = max(0, ln(floor(lambda/2) + 1) - ln i), divided by their sum
+    (p9)  mu_eff = 1 / sum_i w_i^2
+    (p10) c_cov = (d + 2)/3 (2 / (mu_eff (d + sqrt(2))^2)
+               + (1 - 1/mu_eff) min(1, (2 mu_eff - 1) / ((d + 2)^2 + mu_eff)))
+    (p11) c_sigma = (mu_eff + 2) / (d + mu_eff + 3),
+               d_sigma = 1 + c_sigma + 2 max(0, sqrt((mu_eff - 1) / (d + 1)) - 1)
+    (p12) c_c = 4 / (d + 4)
+    (p13) E|N(0, I)| = sqrt(d) (1 - 1/(4 d) + 1/(21 d^2)),   lambda = 4 + floor(3 ln d)
 
 C is learned (d + 2)/3 times as fast as CMA-ES's matrix because it has that many times fewer
 parameters: O(d) time for each candidate and O(d) memory.
@@ -45,7 +54,7 @@ from fmnes.algorithms._vectors import norm2
 COVARIANCE = "sigma^2 D^2"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
-default_popsize = weights.default_popsize
+default_popsize = weights.default_popsize  # (p13)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,13 +132,13 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 def transform(params: Params, state: State, z: Array) -> Array:
     """Steps x - m for rows of draws: sigma D z."""
-    return state.sigma * state.D * z
+    return state.sigma * state.D * z  # (p1)
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
     """Candidates m + sigma D z from draws z of shape (lambda, d)."""
     xp = array_namespace(z)
-    return kernels.select(xp, z.dtype).candidates(xp, state.mean, state.sigma * state.D, z)  # (s1)
+    return kernels.select(xp, z.dtype).candidates(xp, state.mean, state.sigma * state.D, z)  # (p1)
 
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
@@ -145,19 +154,19 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     gz, _, gzz = kernel.moments(xp, z, w_m, None, w)
 
     # === Step size ===
-    p_sigma = paths.next_path(p_sigma, params.c_sigma, params.mu_eff, gz)  # (s3)
+    p_sigma = paths.next_path(p_sigma, params.c_sigma, params.mu_eff, gz)  # (p3)
     norm_p2 = norm2(xp, p_sigma)
-    growth = params.c_sigma / params.d_sigma * (xp.sqrt(norm_p2) / params.chi_n - 1)  # (s4)
+    growth = params.c_sigma / params.d_sigma * (xp.sqrt(norm_p2) / params.chi_n - 1)  # (p4)
 
     # === Covariance ===
-    h = _not_stalled(xp, params, norm_p2, generation)  # (s5)
-    D_new, p_c = (_learn_exponentially if params.active else _learn)(  # (s6) and (s7)
+    h = _not_stalled(xp, params, norm_p2, generation)  # (p5)
+    D_new, p_c = (_learn_exponentially if params.active else _learn)(  # (p6) and (p7)
         xp, params, D, p_c, gz, gzz - xp.sum(w), h
     )
     k = common_factor(xp, D_new)
     new = State(
-        mean + sigma * D * gz,  # (s2)
-        k * sigma * xp.exp(growth),  # (s4)
+        mean + sigma * D * gz,  # (p2)
+        k * sigma * xp.exp(growth),  # (p4)
         D_new / k,
         p_sigma,
         p_c if params.active else p_c / k,
@@ -184,15 +193,15 @@ def _ros_hansen(dim: int, popsize: int) -> Params:
     """The paper's constants."""
     half = popsize // 2
     w_prime = [max(0.0, math.log(half + 1) - math.log(i)) for i in range(1, popsize + 1)]
-    w = np.asarray(w_prime) / math.fsum(w_prime)
-    mu_eff = weights.effective_size(w)
-    rank_mu = min(1.0, (2 * mu_eff - 1) / ((dim + 2) ** 2 + mu_eff))
-    c_cov = 2 / (mu_eff * (dim + math.sqrt(2)) ** 2) + (1 - 1 / mu_eff) * rank_mu
+    w = np.asarray(w_prime) / math.fsum(w_prime)  # (p8)
+    mu_eff = weights.effective_size(w)  # (p9)
+    rank_mu = min(1.0, (2 * mu_eff - 1) / ((dim + 2) ** 2 + mu_eff))  # (p10)
+    c_cov = 2 / (mu_eff * (dim + math.sqrt(2)) ** 2) + (1 - 1 / mu_eff) * rank_mu  # (p10)
     # The paper has no upper bound. With lambda = 12 d, as Rastrigin's function asks for, c_cov
     # would be almost 2 at d = 200, and D^2 negative.
-    c_cov = min(1.0, (dim + 2) / 3 * c_cov)
-    c_sigma = (mu_eff + 2) / (dim + mu_eff + 3)
-    chi_n = paths.norm_of_normal(dim)
+    c_cov = min(1.0, (dim + 2) / 3 * c_cov)  # (p10)
+    c_sigma = (mu_eff + 2) / (dim + mu_eff + 3)  # (p11)
+    chi_n = paths.norm_of_normal(dim)  # (p13)
     return Params(
         dim=dim,
         popsize=popsize,
@@ -200,17 +209,17 @@ def _ros_hansen(dim: int, popsize: int) -> Params:
         w=w,
         mu_eff=mu_eff,
         c_sigma=c_sigma,
-        d_sigma=paths.sigma_damping(dim, mu_eff, c_sigma),
-        c_c=4 / (dim + 4),
-        c_1=c_cov / mu_eff,  # (s7)
-        c_mu=c_cov * (1 - 1 / mu_eff),  # (s7)
+        d_sigma=paths.sigma_damping(dim, mu_eff, c_sigma),  # (p11)
+        c_c=4 / (dim + 4),  # (p12)
+        c_1=c_cov / mu_eff,  # (p7)
+        c_mu=c_cov * (1 - 1 / mu_eff),  # (p7)
         chi_n=chi_n,
-        h_limit=((1.4 + 2 / (dim + 1)) * chi_n) ** 2,
+        h_limit=((1.4 + 2 / (dim + 1)) * chi_n) ** 2,  # (p5)
     )
 
 
 def _pycma(dim: int, popsize: int) -> Params:
-    """The constants of pycma 4.5 with CMA_diagonal=True."""
+    """The constants of pycma 4.5 with CMA_diagonal=True; the paper does not have them."""
     w = weights.cma_weights(popsize)
     plus, minus = np.clip(w, 0, None), np.clip(w, None, 0)
     mu_eff, mu_eff_minus = weights.effective_size(plus), weights.effective_size(minus)
@@ -239,7 +248,7 @@ def _pycma(dim: int, popsize: int) -> Params:
 
 
 def _not_stalled(xp: Namespace, params: Params, norm_p2: Array, generation: Array) -> Array:
-    """The h of (s5): 0 while p_sigma is so long that sigma has to grow before D learns from p_c.
+    """The h of (p5): 0 while p_sigma is so long that sigma has to grow before D learns from p_c.
 
     The variance 1 - (1 - c_sigma)^(2 (t + 1)) of a young path is computed with expm1, so that it
     does not round to zero in float32 with a c_sigma of 1e-8.
@@ -256,24 +265,24 @@ _D_LIMIT = 1e18
 def _learn(
     xp: Namespace, params: Params, D: Array, p_c: Array, gz: Array, G_mu: Array, h: Array
 ) -> tuple[Array, Array]:
-    """D and p_c by (s6) and (s7).
+    """D and p_c by (p6) and (p7).
 
-    We take D^2 = C out of (s7): C <- D^2 times the bracket
+    We take D^2 = C out of (p7): C <- D^2 times the bracket
     1 + c_1 ((p_c/D)^2 + (1 - h) c_c (2 - c_c) - 1) + c_mu G_mu, with G_mu = sum w (z*z - 1), as
     the weights sum to 1. No term of it is negative, as c_1 + c_mu <= 1. It can be near zero only
     where c_1 + c_mu = 1: hence the limit.
     """
     c_c = params.c_c
-    p_c = paths.next_path(p_c, c_c, params.mu_eff, h * (D * gz))  # (s6)
-    kept = (1 - h) * c_c * (2 - c_c)
-    bracket = 1 + params.c_1 * ((p_c / D) ** 2 + kept - 1) + params.c_mu * G_mu  # (s7)
+    p_c = paths.next_path(p_c, c_c, params.mu_eff, h * (D * gz))  # (p6)
+    kept = (1 - h) * c_c * (2 - c_c)  # (p7)
+    bracket = 1 + params.c_1 * ((p_c / D) ** 2 + kept - 1) + params.c_mu * G_mu  # (p7)
     return xp.clip(D * xp.sqrt(xp.clip(bracket, 0.0, None)), 1 / _D_LIMIT, _D_LIMIT), p_c
 
 
 def _learn_exponentially(
     xp: Namespace, params: Params, D: Array, p_c: Array, gz: Array, G_mu: Array, h: Array
 ) -> tuple[Array, Array]:
-    """D and p_c as in pycma: C <- C 2^Delta where (s7) has C (1 + Delta).
+    """D and p_c as in pycma: C <- C 2^Delta where (p7) has C (1 + Delta).
 
     Both are equal for Delta = 0 and 1. Negative weights can make 1 + Delta negative; 2^Delta is
     always positive. pycma keeps the path in the coordinates of z too.

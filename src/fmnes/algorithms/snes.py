@@ -1,12 +1,15 @@
 """SNES: separable natural evolution strategy.
 
 T. Schaul, T. Glasmachers, J. Schmidhuber: "High dimensions and heavy tails for natural evolution
-strategies", GECCO 2011. One generation, in the letters of the paper; the numbers (s1) to (s3) are
+strategies", GECCO 2011. One generation, in the letters of the paper; the numbers (s1) to (s6) are
 ours, for the comments below:
 
     (s1)  x_i = m + s * z_i,   z_i ~ N(0, I)
     (s2)  m <- m + s * sum_i u_i z_i
     (s3)  s <- s * exp((eta_sigma / 2) sum_i u_i (z_i*z_i - 1))
+    (s4)  eta_sigma = (3 + ln d) / (5 sqrt(d))
+    (s5)  u_i = w_i / sum_j w_j - 1/lambda,   w_i = max(0, ln(lambda/2 + 1) - ln i)
+    (s6)  lambda = 4 + floor(3 ln d)
 
 Covariance diag(s*s): one step size for each coordinate and nothing else, so it is the shortest
 method here and the cheapest, O(d) time for each candidate. It has no evolution path: on badly
@@ -31,7 +34,7 @@ from fmnes.algorithms._records import Shape, Summary
 COVARIANCE = "diag(s*s)"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
-default_popsize = weights.default_popsize
+default_popsize = weights.default_popsize  # (s6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +87,11 @@ class State(NamedTuple):
 
 def params(dim: int, popsize: int, settings: SNES = SNES()) -> Params:
     """The published constants."""
-    default = (3 + math.log(dim)) / (5 * math.sqrt(dim))
+    default = (3 + math.log(dim)) / (5 * math.sqrt(dim))  # (s4)
     return Params(
         dim=dim,
         popsize=popsize,
-        u=weights.nes_weights(popsize) - 1 / popsize,
+        u=weights.nes_weights(popsize) - 1 / popsize,  # (s5)
         eta_sigma=default if settings.eta_sigma is None else settings.eta_sigma,
     )
 
@@ -100,7 +103,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 def transform(params: Params, state: State, z: Array) -> Array:
     """Steps x - m for rows of draws: s z."""
-    return state.s * z
+    return state.s * z  # (s1)
 
 
 def ask(params: Params, state: State, z: Array) -> Array:

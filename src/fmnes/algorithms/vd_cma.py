@@ -1,7 +1,7 @@
 """VD-CMA: CMA-ES restricted to a diagonal and one direction.
 
 Y. Akimoto, A. Auger, N. Hansen: "Comparison-based natural gradient optimization in high
-dimension", GECCO 2014. One generation, in the letters of the paper; the numbers (v1) to (v7) are
+dimension", GECCO 2014. One generation, in the letters of the paper; the numbers (v1) to (v14) are
 ours, for the comments below. grad(x) is the natural gradient of the log-likelihood (see
 _vd_gaussian.py).
 
@@ -13,6 +13,16 @@ _vd_gaussian.py).
     (v5)  h = 1 if |p_sigma|^2 < (2 + 4 / (d + 1)) d, else 0
     (v6)  p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) sum_i w_i (x_i - m) / sigma
     (v7)  (v, D) <- (v, D) + c_mu sum_i w_i grad(x_i) + h c_1 grad(m + sigma p_c)
+
+    (v8)  w_i = max(0, ln((lambda + 1)/2) - ln i), divided by their sum
+    (v9)  mu_eff = 1 / sum_i w_i^2
+    (v10) c_sigma = 0.5 / (sqrt(d / mu_eff) + 1),
+              d_sigma = 1 + c_sigma + 2 max(0, sqrt((mu_eff - 1) / (d + 1)) - 1)
+    (v11) c_c = (4 + mu_eff/d) / (d + 4 + 2 mu_eff/d)
+    (v12) c_1 = max((d - 5)/6, 1/2) 2 / ((d + 1.3)^2 + mu_eff)
+    (v13) c_mu = min(1 - c_1,
+              max((d - 5)/6, 1/2) 2 (mu_eff - 2 + 1/mu_eff) / ((d + 2)^2 + mu_eff))
+    (v14) E|N(0, I)| = sqrt(d) (1 - 1/(4 d) + 1/(21 d^2)),   lambda = 4 + floor(3 ln d)
 
 Covariance sigma^2 D (I + v v^T) D, the model of CR-FM-NES, learned at CMA-ES's rates and with
 step-size control by the length of a path: O(d) time for each candidate and O(d) memory. pycma's
@@ -39,7 +49,7 @@ from fmnes.algorithms._vectors import norm2, with_length_within
 COVARIANCE = "sigma^2 D (I + v v^T) D"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
-default_popsize = weights.default_popsize
+default_popsize = weights.default_popsize  # (v14)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,24 +110,25 @@ class State(NamedTuple):
 
 def params(dim: int, popsize: int, settings: VDCMA = VDCMA()) -> Params:
     """The published constants."""
-    w = np.clip(weights.cma_weights(popsize), 0, None)
-    w = w / math.fsum(w)
-    mu_eff = weights.effective_size(w)
-    c_sigma = 0.5 / (math.sqrt(dim / mu_eff) + 1)
-    factor = max((dim - 5) / 6, 0.5)  # fewer parameters than a full matrix: faster rates
-    c_1 = factor * 2 / ((dim + 1.3) ** 2 + mu_eff)
-    c_mu = factor * 2 * (mu_eff - 2 + 1 / mu_eff) / ((dim + 2) ** 2 + mu_eff)
+    w = np.clip(weights.cma_weights(popsize), 0, None)  # (v8)
+    w = w / math.fsum(w)  # (v8)
+    mu_eff = weights.effective_size(w)  # (v9)
+    c_sigma = 0.5 / (math.sqrt(dim / mu_eff) + 1)  # (v10)
+    # The model has fewer parameters than a full matrix, so it can learn faster: (v12) and (v13).
+    factor = max((dim - 5) / 6, 0.5)
+    c_1 = factor * 2 / ((dim + 1.3) ** 2 + mu_eff)  # (v12)
+    c_mu = factor * 2 * (mu_eff - 2 + 1 / mu_eff) / ((dim + 2) ** 2 + mu_eff)  # (v13)
     return Params(
         dim=dim,
         popsize=popsize,
         w=w,
         mu_eff=mu_eff,
         c_sigma=c_sigma,
-        d_sigma=paths.sigma_damping(dim, mu_eff, c_sigma),
-        c_c=paths.p_c_rate(dim, mu_eff),
+        d_sigma=paths.sigma_damping(dim, mu_eff, c_sigma),  # (v10)
+        c_c=paths.p_c_rate(dim, mu_eff),  # (v11)
         c_1=c_1,
-        c_mu=min(1 - c_1, c_mu),
-        chi_n=paths.norm_of_normal(dim),
+        c_mu=min(1 - c_1, c_mu),  # (v13)
+        chi_n=paths.norm_of_normal(dim),  # (v14)
     )
 
 
@@ -135,8 +146,8 @@ ask = vd.ask  # (v1)
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
     """The next state, from the draws of `ask` and the values of its candidates.
 
-    The natural gradient is linear in the samples, so (v7) needs the moments of all of them alone;
-    the path p_c is one more sample, of weight c_1.
+    The natural gradient is linear in the samples, so (v7) needs only the sums (moments) over
+    all samples. The path p_c counts as one more sample, of weight c_1.
     """
     xp = array_namespace(z)
     mean, sigma, D, v, p_sigma, p_c = state
@@ -150,13 +161,14 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     p_sigma = paths.next_path(p_sigma, params.c_sigma, params.mu_eff, gz)
     norm_p2 = norm2(xp, p_sigma)
     growth = params.c_sigma / params.d_sigma * (xp.sqrt(norm_p2) / params.chi_n - 1)  # (v4)
-    # (v5): a long path means that sigma is far too small; v and D wait, or they learn the path.
+    # (v5): a long path means that sigma is far too small. v and D do not learn from the path p_c
+    # until sigma has grown.
     h = xp.astype(norm_p2 < (2 + 4 / (params.dim + 1)) * params.dim, z.dtype)
     p_c = paths.next_path(p_c, params.c_c, params.mu_eff, h * gy)  # (v6)
 
     path = vd.unstretch(xp, direction, p_c / D)
-    moments = vd.add_sample(direction, moments, h * params.c_1, *path)
-    gradient = vd.natural_gradient(xp, direction, moments)
+    moments = vd.add_sample(direction, moments, h * params.c_1, *path)  # (v7)
+    gradient = vd.natural_gradient(xp, direction, moments)  # (v7)
     D, v = _move(xp, D, v, direction.norm_v, gradient)  # (v7)
     k = common_factor(xp, D)
     mean, sigma = mean + sigma * gy, k * sigma * xp.exp(growth)  # (v2) and (v4)

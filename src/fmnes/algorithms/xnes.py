@@ -2,7 +2,7 @@
 
 T. Glasmachers, T. Schaul, Y. Sun, D. Wierstra, J. Schmidhuber: "Exponential natural evolution
 strategies", GECCO 2010. The natural gradient alone: no paths, no phases. One generation, in the
-letters of the paper; the numbers (x1) to (x6) are ours, for the comments below:
+letters of the paper; the numbers (x1) to (x9) are ours, for the comments below:
 
     (x1)  x_i = m + sigma B z_i,   z_i ~ N(0, I)
     (x2)  G_delta = sum_i w_i z_i
@@ -10,6 +10,9 @@ letters of the paper; the numbers (x1) to (x6) are ours, for the comments below:
     (x4)  m <- m + sigma B G_delta
     (x5)  sigma <- sigma exp(eta_sigma G_sigma / 2)
     (x6)  B <- B exp(eta_B G_B / 2)
+    (x7)  eta_sigma = eta_B = 0.6 (3 + ln d) / (d sqrt(d))
+    (x8)  w_i = v_i / sum_j v_j - 1/lambda,   v_i = max(0, ln(lambda/2 + 1) - ln i)
+    (x9)  lambda = 4 + floor(3 ln d)
 
 Covariance sigma^2 B B^T with a full matrix B, det B = 1. The method does not depend on rotations;
 O(d^2) time for each candidate and O(d^2) memory, for up to some hundred variables.
@@ -33,7 +36,7 @@ from fmnes.algorithms._vectors import norm2
 COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
 ANTITHETIC = False
-default_popsize = weights.default_popsize
+default_popsize = weights.default_popsize  # (x9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +95,15 @@ class State(NamedTuple):
 
 def params(dim: int, popsize: int, settings: XNES = XNES()) -> Params:
     """The constants of the paper's table 1."""
-    eta = 0.6 * (3 + math.log(dim)) / (dim * math.sqrt(dim))
+    eta = 0.6 * (3 + math.log(dim)) / (dim * math.sqrt(dim))  # (x7)
     return Params(
         dim=dim,
         popsize=popsize,
-        # The axis ratio takes a decomposition that nothing else here needs, and changes slowly:
-        # once in d/10 generations keeps its cost below that of the samples.
+        # Not in the paper. The axis ratio needs a matrix decomposition that the method itself does
+        # not need, and it changes slowly. Computing it once in d/10 generations costs less than the
+        # samples.
         refresh_every=max(1, dim // 10),
-        w=weights.nes_weights(popsize) - 1 / popsize,
+        w=weights.nes_weights(popsize) - 1 / popsize,  # (x8)
         eta_sigma=eta if settings.eta_sigma is None else settings.eta_sigma,
         eta_B=eta if settings.eta_B is None else settings.eta_B,
     )

@@ -61,7 +61,9 @@ def doctor(parsed: argparse.Namespace) -> int:
         results.append(_search(f"compiled kernels, {level}"))
     _native.set_level(chosen)
     same = all(np.array_equal(result.x, results[0].x) for result in results)
-    print("every level gives the same bits" if same else "FAILED: the levels differ")
+    print(
+        "every instruction level gives identical results" if same else "FAILED: the levels differ"
+    )
     return 0 if same and all(result.success for result in results) else 1
 
 

@@ -13,8 +13,8 @@ from fmnes.cli._folder import Folder, write_text
 logger = logging.getLogger("fmnes")
 
 HEADER = [*COLUMNS, "nfailed"]
-_INTERVAL = 1.0  # seconds between two writes, unless writing takes long:
-_SHARE = 20  # it takes at most one part in so many of the time
+_INTERVAL = 1.0  # seconds between two writes; more if writing is slow
+_SHARE = 20  # writing takes at most 1/20 of the time
 
 
 class Recorder:

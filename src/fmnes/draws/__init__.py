@@ -4,9 +4,9 @@ A draw is a pure function of its address: it does not depend on who asked first,
 workers or on what was drawn before. So any machine rebuilds any candidate from a few numbers, and
 a checkpoint holds no generator state beyond the seed and a counter.
 
-One definition, one implementation per backend. native/draws.hpp (C++) and `numpy_draws` give the
-same bits. `array_draws` (JAX and PyTorch, on their devices) gives the same Philox words, and
-normals that differ in the last digits.
+One definition, one implementation per backend. native/draws.hpp (C++) and `numpy_draws` give
+identical results. `array_draws` (JAX and PyTorch, on their devices) gives identical Philox words;
+its normals differ in the last digits.
 """
 
 from typing import Any, NamedTuple
@@ -22,8 +22,9 @@ from fmnes.draws import array_draws, numpy_draws
 if kernels.in_use == "native":
     from fmnes.kernels import _native
 
-# What there is room for in the generator's counter: four words of 32 bits, which are the number of
-# two coordinates, the row, the generation's low bits, and the stream with its high ones.
+# How many bits of each number fit into the generator's counter, which has four words of 32 bits:
+# the number of a pair of coordinates; the row; the low 32 bits of the generation; the stream (20
+# bits) with the high 12 bits of the generation.
 STREAM_BITS, GENERATION_BITS, ROW_BITS, DIM_BITS = 20, 44, 32, 33
 
 
@@ -46,8 +47,8 @@ def draw_seed(rng: "int | np.random.Generator | None") -> int:
     return int(generator.integers(2**64, dtype=np.uint64))
 
 
-# Streams keep apart what must not share draws: the populations of run k of a restart schedule use
-# stream 2k, the one draw that its initial v comes from uses stream 2k + 1.
+# Different streams have different draws. In run k of a restart schedule the populations use stream
+# 2k, and the draw for the initial v uses stream 2k + 1.
 
 
 def population_stream(run: int) -> int:
@@ -92,7 +93,8 @@ def normals(
 def normals_like(mean: Array, address: Address, first: int, last: int) -> Array:
     """Rows of a generation's draws in the array library, dtype and device of ``mean``.
 
-    PyTorch makes them on a device of its own where they are used: nothing of size d is copied.
+    If ``mean`` is a PyTorch array on a GPU or another device, the draws are computed there, so no
+    array of size d is copied to the device.
     """
     xp, dim = array_namespace(mean), mean.shape[0]
     if is_torch_array(mean) and mean.device.type != "cpu":
@@ -102,7 +104,10 @@ def normals_like(mean: Array, address: Address, first: int, last: int) -> Array:
 
 
 def _fitting(name: str, value: int, bits: int) -> int:
-    """The value, if it has no more than so many bits: beyond, draws would come a second time."""
+    """Return ``value``; OverflowError if it needs more than ``bits`` bits.
+
+    The counter would drop the higher bits, and two addresses would get the same draws.
+    """
     if not 0 <= value < 1 << bits:
         raise OverflowError(f"{name}: expected a number from 0 to 2^{bits} - 1, got {value}")
     return value

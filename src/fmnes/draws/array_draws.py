@@ -1,8 +1,8 @@
 """The draws of native/draws.hpp for arrays of any library, made where the arrays live.
 
-The Philox words of an address are the same bits as in C++ and NumPy. The normals agree with theirs
-to a few units in the last place of their dtype: the logarithm is the library's own, and its
-compiler may fuse multiplications and additions.
+The Philox words of an address are identical to those of C++ and NumPy. The normals differ by a few
+units in the last place, because the array library computes the logarithm and its compiler may fuse
+multiplications and additions.
 
 Every function is pure and has no Python ``if`` on array values, so that JAX can compile it.
 """
@@ -16,7 +16,7 @@ from fmnes.draws.numpy_draws import GROUP, LANES, C, S
 
 _ROUNDS = 10
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
-_WEYL = 0x9E3779B9, 0xBB67AE85  # what the key grows by from round to round
+_WEYL = 0x9E3779B9, 0xBB67AE85  # added to the key after each round
 _LOW16, _LOW30, _LOW32 = 0xFFFF, 2**30 - 1, 2**32 - 1
 
 
@@ -75,7 +75,7 @@ def philox(
 
 
 def word_dtype(xp: Namespace) -> Array:
-    """The dtype of words: uint32, but int64 in PyTorch, which has no arithmetic for the former."""
+    """The dtype of words: uint32, or int64 in PyTorch, which has no arithmetic for uint32."""
     return xp.int64 if "torch" in xp.__name__ else xp.uint32
 
 
@@ -103,20 +103,21 @@ def box_muller(
     def real(x: Array, exponent: int) -> Array:
         return xp.astype(x, dtype) * 2.0**exponent
 
-    # u = 1 - k/2^52 with k = w0 2^20 + (w1 >> 12), taken from 2^52 - k so that a small u keeps
-    # its digits. Float32 rounds what is close to 1: there k itself has them.
+    # u = 1 - k/2^52 with k = w0 2^20 + (w1 >> 12). We compute it from 2^52 - k, so that a small u
+    # keeps its digits. A float32 u close to 1 loses digits; there we use log1p(-k/2^52) instead.
     low = w1 >> 12
     rest = real(w0 ^ _word(xp, _LOW32, w0), -32)
     u = rest + (2.0**-32 - real(low, -52))
     log_u = xp.log(u)
     if dtype != xp.float64:
         k = real(w0, -32) + real(low, -52)
-        near = xp.where(k < 0.5, k, xp.zeros_like(k))  # of 1, where the logarithm is of 1 - k
+        near = xp.where(k < 0.5, k, xp.zeros_like(k))  # 0 where log1p is not used
         log_u = xp.where(k < 0.5, xp.log1p(-near), log_u)
     radius = xp.sqrt(-2 * log_u)
 
-    # An eighth of a turn is added: the top two bits then choose the quarter of the circle, and
-    # the next 52 are the angle g pi/4 in it, -1 <= g < 1: sin = g S(g^2), cos = 1 + g^2 C(g^2).
+    # We first add an eighth of a circle. The top two bits then give the quarter of the circle, and
+    # the next 52 bits the angle g pi/4 within it: -1 <= g < 1, sin = g S(g^2) and
+    # cos = 1 + g^2 C(g^2).
     turn = w2 + _word(xp, 2**29, w2)
     g = real(xp.astype(turn & _LOW30, signed) - 2**29, -29) + real(w3 >> 10, -51)
     sine, cosine = g * _horner(g * g, S), 1 + g * g * _horner(g * g, C)

@@ -1,11 +1,12 @@
-"""The draws of native/draws.hpp in NumPy, to the bit.
+"""The NumPy implementation of the draws; its results are identical to those of native/draws.hpp.
 
-Philox 4x32 with 10 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2,
-3", SC 2011), then the transform of Box and Muller with a logarithm, sine and cosine made of IEEE
-operations, of which neither text fuses any.
+The generator is Philox 4x32 with 10 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers:
+as easy as 1, 2, 3", SC 2011). The Box-Muller transform turns its uniform numbers into normal ones.
+The logarithm, sine and cosine are our own polynomials. NumPy and C++ evaluate them with the same
+IEEE operations in the same order, and neither fuses a multiplication and an addition.
 
-All is done in place, in parts that stay in the cache, and with constants that are arrays: over a
-Python number NumPy takes twice as long.
+For speed, the functions work in place, on parts small enough to stay in the cache. Constants are
+NumPy arrays, because operations with Python numbers take twice as long.
 """
 
 import numpy as np
@@ -41,7 +42,7 @@ def normals(seed: int, stream: int, generation: int, first: int, out: Floats) ->
 
 
 def counters(stream: int, generation: int, row: int, group: int, out: Uint64s) -> None:
-    """The counters of some rows and groups, from these on; the shape is (4, rows, groups, 8)."""
+    """Fill ``out``, shape (4, rows, groups, 8), with the counters from ``row`` and ``group`` on."""
     _, rows, groups, _ = out.shape
     blocks = np.arange(group * LANES, (group + groups) * LANES, dtype=np.uint64)
     out[0] = blocks.reshape(groups, LANES)
@@ -61,7 +62,7 @@ M0, M1 = _u64(0xD2511F53), _u64(0xCD9E8D57)
 
 
 def philox(seed: int, work: Uint64s) -> None:
-    """Put the words of the counters ``work[:4]`` in their place."""
+    """Replace the counters ``work[:4]`` by the random words that belong to them."""
     c0, c1, c2, c3, p0, p1 = work
     for i in range(ROUNDS):
         np.multiply(c0, M0, out=p0)
@@ -86,8 +87,8 @@ EIGHTH, SIGN = _u64(1 << 61), _u64(1 << 63)
 def box_muller(work: Uint64s) -> tuple[Floats, Floats]:
     """Two normals, in ``work``, from the words ``work[:4]``.
 
-    52 bits of the first two words make a uniform in (0, 1], and that the radius; 54 bits of the
-    other two make the angle.
+    52 bits of the first two words make a uniform number in (0, 1], which gives the radius. 54 bits
+    of the other two words make the angle.
     """
     work[0:4:2] <<= B32
     work[0:4:2] |= work[1:4:2]
@@ -130,7 +131,7 @@ C = _polynomial("""-0x1.3bd3cc9be45dep-2 0x1.03c1f081b5ac0p-6 -0x1.55d3c7e3cb241
 
 
 def log(x: Floats, e: Floats, s: Floats, y: Floats) -> None:
-    """Put ln x in the place of normal x > 0, with three arrays to work in.
+    """Replace x by ln x, for normal numbers x > 0; ``e``, ``s`` and ``y`` are scratch arrays.
 
     x = 2^e m with m in [sqrt(1/2), sqrt(2)), s = (m - 1)/(m + 1), ln m = 2 s + s^3 R(s^2).
     """
@@ -156,10 +157,10 @@ def log(x: Floats, e: Floats, s: Floats, y: Floats) -> None:
 
 
 def cos_sin(turn: Uint64s, cosine: Floats, sine: Floats, g: Floats, w: Floats) -> None:
-    """The cosine and sine of turn/2^64 of a full turn, with two more arrays to work in.
+    """Compute cosine and sine of the angle turn/2^64 of a full circle; g and w are scratch arrays.
 
-    The top two bits of a turn and an eighth choose the quarter of the circle, the next 52 are the
-    angle g pi/4 in it: sin = g S(g^2), cos = 1 + g^2 C(g^2).
+    We first add an eighth of a circle. The top two bits then give the quarter of the circle, and
+    the next 52 bits the angle g pi/4 within it: sin = g S(g^2), cos = 1 + g^2 C(g^2).
     """
     turn += EIGHTH
     bits = g.view(np.uint64)
@@ -178,7 +179,7 @@ def cos_sin(turn: Uint64s, cosine: Floats, sine: Floats, g: Floats, w: Floats) -
     cosine_bits, sine_bits = cosine.view(np.uint64), sine.view(np.uint64)
     np.right_shift(turn, B62, out=odd)
     odd &= B1
-    np.negative(odd, out=odd)  # all bits where a quarter turn swaps the two
+    np.negative(odd, out=odd)  # all bits set where cosine and sine are swapped
     np.bitwise_xor(cosine_bits, sine_bits, out=change)
     change &= odd
     cosine_bits ^= change

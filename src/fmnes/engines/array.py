@@ -25,7 +25,7 @@ class ArrayEngine:
         self._converged = spec.tolx * self.initial
         self._is_float64 = generation.is_float64(spec.state.mean)
         self._z: Array | None = None
-        self._memory: NDArray[Any] | None = None  # of the draws, where the library lets us keep it
+        self._memory: NDArray[Any] | None = None  # for draws, reused in each generation (NumPy)
 
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
         """Candidates first to last - 1, as a fresh array or in ``out``."""
@@ -64,7 +64,7 @@ class ArrayEngine:
         popsize = params.popsize
         if last - first == popsize:
             return algorithm.ask(params, state, self._draws())
-        if not algorithm.LINEAR:  # bits of a matrix product depend on the number of rows
+        if not algorithm.LINEAR:  # rounding in a matrix product depends on the number of rows
             return self._candidates(0, popsize)[first:last, :]
         half = popsize // 2 if algorithm.ANTITHETIC else popsize
         parts = []

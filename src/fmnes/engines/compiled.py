@@ -40,7 +40,7 @@ class CompiledEngine:
         self.best = self._compiled.best  # a view: it changes when a better candidate is told
         if spec.best is not None:
             self.best[...] = spec.best
-        self.tell = self._compiled.tell  # a method of the compiled class: no call in between
+        self.tell = self._compiled.tell  # the compiled method itself, without a Python wrapper
         self._dtype, self._dim = dtype, params.dim
 
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> NDArray[Any]:

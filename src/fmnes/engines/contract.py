@@ -11,7 +11,7 @@ from fmnes.draws import Address
 
 
 class Generation(NamedTuple):
-    """What one generation showed: its values first, then the state after them.
+    """What one generation showed: first figures of its values, then figures of the new state.
 
     The compiled kernels return a record with the same fields (native/records.hpp).
     """
@@ -34,7 +34,7 @@ class Generation(NamedTuple):
 
 
 class EngineSpec(NamedTuple):
-    """What an engine is made from: a method, where it stands, and where its draws are found."""
+    """What an engine needs: a method, its current state, and the address of its draws."""
 
     algorithm: Algorithm
     params: Any  # the method's Params
@@ -69,12 +69,13 @@ class Engine(Protocol):
 
     @property
     def best(self) -> Array | None:
-        """The best candidate told so far; without meaning before the first feasible one."""
+        """The best candidate so far; undefined before the first feasible one."""
 
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
         """Return candidates ``first`` to ``last - 1`` as a fresh array, or fill ``out`` (NumPy).
 
-        A candidate has the same bits however many others are asked for with it.
+        A candidate does not depend on ``first`` and ``last``: alone or within a larger range, its
+        coordinates are exactly the same.
         """
 
     def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:

@@ -14,7 +14,7 @@ from fmnes.algorithms._weights import is_feasible
 from fmnes.engines.contract import Generation
 from fmnes.kernels.agnostic import Survey
 
-_PIECE = 2**16  # numbers that are worked on at a time where a whole population would be copied
+_PIECE = 2**16  # numbers that are copied at a time, instead of a whole population
 _KERNELS = kernels.select(np, np.dtype(np.float64))  # values are float64 on the host
 _FIGURES = Generation._fields[len(Survey._fields) :]  # those that describe the state
 
@@ -49,7 +49,7 @@ def figures(summary: Summary, mean: Array, converged: Array) -> Array:
 
 
 def to_record(shown: Survey, state: Array) -> Generation:
-    """The record of a generation, from its values and `figures`: one small transfer."""
+    """The record of a generation, from its `survey` and its `figures`, which move to the host."""
     named = dict(zip(_FIGURES, to_host(state).tolist(), strict=True))
     named["phase"], named["shrunk"] = int(named["phase"]), named["shrunk"] == 1
     return Generation(*shown, **named)
@@ -63,14 +63,14 @@ def is_float64(x: Array) -> bool:
 def ranks_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The ranks of values, equal for equal values; inf for infeasible ones.
 
-    A narrower dtype may not hold the values, but it does hold their ranks.
+    A narrower dtype cannot represent all float64 values, but it can represent their ranks.
     """
     ranks = np.unique(values, return_inverse=True)[1].astype(np.float64)
     return np.where(np.isfinite(values) | (values == -np.inf), ranks, np.inf)
 
 
 def pieces(algorithm: Algorithm, first: int, last: int, dim: int) -> Iterator[tuple[int, int]]:
-    """Ranges of candidates so small that copies of them do not count.
+    """Split a range of candidates into ranges so small that copying one takes little memory.
 
     A method with a full matrix builds its population at once, so it gets the whole range.
     """

@@ -1,7 +1,7 @@
 """The JAX engine: any method, compiled by `jax.jit`, with its state and its draws on the device.
 
-`ask` and `tell` are one compiled call each. In a generation the popsize values cross to the device
-and eight numbers come back; nothing of the size of the problem crosses.
+`ask` and `tell` are one compiled call each. Each generation copies popsize objective values to the
+device and eight numbers back to the host. `tell` copies no array of size d.
 """
 
 import functools
@@ -30,7 +30,7 @@ class JaxEngine:
         self._one_by_one = spec.algorithm.LINEAR and not spec.params.store_draws
 
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
-        """Candidates first to last - 1; JAX's arrays are never written to, so they may be ours."""
+        """Candidates first to last - 1. JAX arrays are immutable, so no copy is needed."""
         if self._one_by_one:
             row = functools.partial(self._step.candidate, self._words, self.state)
             x = self._step.stack([row(i) for i in range(first, last)])
@@ -76,7 +76,7 @@ class JaxEngine:
 
 
 class _Constants:
-    """A method with its Params as a key: equal if all numbers and arrays are."""
+    """A method and its Params as a cache key; two keys are equal if all their values are equal."""
 
     def __init__(self, algorithm: Algorithm, params: Any) -> None:
         self.algorithm, self.params = algorithm, params
@@ -103,7 +103,7 @@ class _Steps(NamedTuple):
     sample: Any  # (words, state) -> x, z
     candidate: Any  # (words, state, i) -> x_i
     row: Any  # (x, i) -> x_i
-    to_host: Any  # figures -> NumPy; a transfer that JAX's guards know to be meant
+    to_host: Any  # figures -> NumPy; explicit, so jax.transfer_guard("disallow") allows it
     stack: Any  # [x_i, ...] -> x
     tell: Any  # (state, z, f, converged) -> state, figures
     refresh: Any  # (state, converged) -> state, figures

@@ -155,7 +155,7 @@ class Evaluator:
         return record.outcome()
 
     def builds(self, nbytes: int) -> bool:
-        """Whether workers should build a population of so many bytes themselves."""
+        """Whether workers should build a population of ``nbytes`` bytes themselves."""
         if self._workers is None or nbytes < self._large:
             return False
         self._driver = self._driver or self._new_driver()

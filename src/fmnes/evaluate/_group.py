@@ -57,7 +57,7 @@ class WorkerGroup:
         return None
 
     def submit(self, workload: Workload, candidates: Sequence[int], seconds: float) -> Any:
-        """Start a chunk, which returns early after so many seconds.
+        """Start a chunk; it returns early if it takes longer than ``seconds``.
 
         TypeError if the objective cannot be sent. A broken pool shows in `result`.
         """
@@ -71,7 +71,7 @@ class WorkerGroup:
         raise NotImplementedError
 
     def completed(self, handles: Sequence[Any], seconds: float) -> Sequence[Any]:
-        """Wait for the first of these handles, or for so many seconds; return the completed ones.
+        """Wait for the first handle, at most ``seconds``; return the handles that are completed.
 
         The handles may belong to several groups of the same class.
         """

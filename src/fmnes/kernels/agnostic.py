@@ -1,8 +1,8 @@
 """Passes over draws z of shape (n, d), and over values, for arrays of any library.
 
 This is the reference implementation; `fmnes.kernels.native` has the same functions compiled for
-NumPy arrays. The bits of a row do not depend on the other rows: a candidate that is built alone
-equals its row of the population.
+NumPy arrays. A row of the result does not depend on the other rows: a candidate that is built alone
+is exactly equal to its row of the population.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,8 @@ class Survey(NamedTuple):
 def row_products(xp: Namespace, z: Array, vbar: Array | None = None) -> tuple[Array | None, Array]:
     """<z_i, vbar> and |z_i|^2 of each row; the former is None without a vbar.
 
-    Each row is summed by itself: the bits of a matrix product depend on the number of rows.
+    Each row is summed by itself, because rounding in a matrix product depends on the number of
+    rows.
     """
     along = None if vbar is None else xp.vecdot(z, vbar)
     return along, xp.sum(z * z, axis=-1)
@@ -46,7 +47,8 @@ def candidates(
 ) -> Array:
     """Rows mean + scale (z_i + c_i vbar); if mirrored then also rows mean - scale (z_i + c_i vbar).
 
-    Without c and vbar mean + scale z_i, and without a mean only the steps from it.
+    Without c and vbar the rows are mean + scale z_i. Without a mean the function returns only the
+    steps from the mean.
     """
     step = scale * (z if c is None else z + c[:, None] * vbar)
     if mean is None:

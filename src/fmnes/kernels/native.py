@@ -1,4 +1,4 @@
-"""The functions of `fmnes.kernels.agnostic`, which documents them, compiled.
+"""Compiled versions of the functions of `fmnes.kernels.agnostic`, where they are documented.
 
 Each function passes once over z and allocates no temporary array of its size. Sums are computed in
 float64, in an order that depends neither on the number of threads nor on the instruction level.
@@ -13,7 +13,7 @@ from fmnes.kernels import _native
 from fmnes.kernels.agnostic import Survey
 
 Array = NDArray[Any]  # float64 or float32, the same for all arguments
-Namespace = Any  # NumPy's; unused, as the agnostic functions take it
+Namespace = Any  # unused; the functions take it because the agnostic ones do
 
 
 def row_products(xp: Namespace, z: Array, vbar: Array | None = None) -> tuple[Array | None, Array]:

@@ -76,8 +76,9 @@ class Checkpoint:
 class CheckpointFiles:
     """The files of one search.
 
-    At every moment the files hold all values that were entered, whichever call the process dies in:
-    a checkpoint is always present at the path, and the journals hold the values since then.
+    At every moment the files hold all values that were entered, even if the process dies in the
+    middle of a call. A checkpoint is always present at the path, and the journals hold the values
+    since that checkpoint.
     """
 
     def __init__(self, settings: Checkpoint) -> None:
@@ -87,7 +88,7 @@ class CheckpointFiles:
         self._lock = Lock(f"{self._path}.lock")
         self._search = os.urandom(16)  # identifies the search that a journal belongs to
         self._fresh = True  # nothing of this search is on disk yet
-        self._newest_is_whole = False  # then the next checkpoint keeps it as the previous one
+        self._newest_is_whole = False  # True: the next save keeps it as the previous one
         self._journal: Journal | None = None  # None if values cannot be written now
         self._entry: Entry | None = None  # the generation that is being evaluated
         self._unwritten: tuple[bytes, ...] = ()  # its first record, written with the next one
@@ -102,7 +103,7 @@ class CheckpointFiles:
     def open(self) -> None:
         """Lock the files and clean up; RuntimeError if another search uses them."""
         folder = os.path.dirname(os.path.abspath(self._path))
-        if not os.path.isdir(folder):  # say so now, not after hours of evaluations
+        if not os.path.isdir(folder):  # report it now, not after hours of evaluations
             raise FileNotFoundError(f"checkpoint: expected a folder that exists, got {folder}")
         try:
             self._lock.acquire()
@@ -123,7 +124,10 @@ class CheckpointFiles:
             self._lock.release()
 
     def load(self, names: tuple[str, ...], *, must: bool) -> dict[str, Any] | None:
-        """Return the newest undamaged checkpoint; None if there is none and none ``must`` exist."""
+        """Return the newest undamaged checkpoint, or None if there is none.
+
+        If ``must`` is true, a missing checkpoint is a FileNotFoundError.
+        """
         if not os.path.exists(self._path):
             if must:
                 raise FileNotFoundError(

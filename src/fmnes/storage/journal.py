@@ -1,7 +1,7 @@
 """The journal: the values since a checkpoint, on disk as soon as they arrive.
 
-A journal is a file of records. Each record ends with a CRC-32 that continues from the record
-before, so a record counts only if all records before it are undamaged and in place. The first
+A journal is a file of records. Each record ends with a CRC-32 of all records so far, so a
+record is read only if all records before it are undamaged and in place. The first
 record names the search and where the journal begins. Then each generation has an opening record,
 and its values follow in any order.
 """
@@ -166,7 +166,7 @@ class Segment(NamedTuple):
 
 
 def read(path: str, search: bytes) -> Segment | None:
-    """Return the journal at ``path``; None if there is none of this search."""
+    """Return the journal at ``path``; None if there is no file, or it is of another search."""
     try:
         with open(path, "rb") as file:
             data = file.read()

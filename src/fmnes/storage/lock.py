@@ -22,7 +22,7 @@ _guard = threading.Lock()
 def in_use(path: str | os.PathLike[str]) -> bool:
     """Return whether another process holds the lock of this file.
 
-    The holder itself must not ask: closing the file would release its lock.
+    The process that holds the lock must not call this function: it would release its own lock.
     """
     try:
         file = os.open(path, os.O_RDWR)
@@ -48,8 +48,8 @@ def _try_lock(file: int) -> bool:
 class Lock:
     """A lock in the form of a file, which is removed when the lock is released.
 
-    ``path`` is the path of what is locked, with ``.lock`` appended; ``name`` is the argument by
-    which the user gave it. On Windows, and on file systems without locks, nothing is locked.
+    ``path`` is the path that is locked, with ``.lock`` appended. ``name`` is the name of the user's
+    argument, for error messages. On Windows, and on file systems without locks, nothing is locked.
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str = "checkpoint") -> None:

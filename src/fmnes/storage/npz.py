@@ -41,10 +41,10 @@ from fmnes.engines import Generation
 logger = logging.getLogger("fmnes")
 
 FORMAT = 3
-_MOST_CANDIDATES = 2**24  # of a generation that is loaded: each takes memory
+_MOST_CANDIDATES = 2**24  # limit of popsize, because a damaged file must not exhaust the memory
 _HEADER, _CHECKSUM = "header", "checksum"
 _VERSIONS = {"fmnes": __version__, "numpy": np.__version__}
-# The names are those in the file; a class may be renamed, its name in the file may not.
+# The keys are the names in the file. They must not change, even if a class is renamed.
 _RECORDS: dict[str, type[Any]] = {
     "Box": Box,
     "Budget": Budget,
@@ -99,7 +99,7 @@ def write(
 
 
 def _keep(path: str | os.PathLike[str], previous: str) -> None:
-    """Give the file at ``path`` a second name, so that a file is there at any time."""
+    """Give the file at ``path`` the second name ``previous``; ``path`` exists at every moment."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(previous)
     try:
@@ -146,7 +146,7 @@ def read(
     """Return the dict that `write` wrote, with the keys ``names``.
 
     Raises DamagedError for a damaged file and ValueError for any other content. ``argument`` is the
-    argument by which the user gave the path.
+    name of the user's argument, for error messages.
     """
     expected = f"{argument}: expected a file saved by fmnes, got {os.fspath(path)}"
     with open(path, "rb") as file:  # a file that cannot be opened is an OSError
@@ -177,7 +177,10 @@ def read(
 
 
 def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an npz file; np.load would allocate whatever size a file claims."""
+    """Return all arrays of an npz file.
+
+    We do not use np.load, because it allocates the size that the file claims without checking it.
+    """
     size = os.fstat(file.fileno()).st_size
     arrays = {}
     with zipfile.ZipFile(file) as archive:
