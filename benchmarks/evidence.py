@@ -23,9 +23,9 @@ import numpy as np
 from pages import table, with_tables
 
 from fmnes.algorithms._weights import even_default_popsize
+from fmnes.benchmarking.log import appending, read_lines
+from fmnes.benchmarking.loop import RunSpec
 from fmnes.experiments import protocol
-from fmnes.experiments.log import appending, read_lines
-from fmnes.experiments.loop import RunSpec
 from fmnes.experiments.solvers import SOLVERS
 from fmnes.problems import PROBLEMS
 

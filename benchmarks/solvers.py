@@ -170,7 +170,7 @@ def pycma(kind: str) -> Loop:
     """The CMA-ES of pycma: full matrix, diagonal, or D (I + v v^T) D."""
 
     def loop(dim: int, lam: int, generations: Generations) -> None:
-        from fmnes.experiments import packages
+        from fmnes.benchmarking import packages
 
         es = packages.pycma(kind, np.full(dim, 3.0), 2.0, popsize=lam, seed=1)
         for values in generations:
@@ -302,7 +302,7 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):  # JAX has no other way to use one core only
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-solver.threads :])
     try:
-        for module in (solver.package, "fmnes.experiments.packages"):  # before memory is measured
+        for module in (solver.package, "fmnes.benchmarking.packages"):  # before memory is measured
             importlib.import_module(module)
     except ImportError as error:  # a peer that is not installed, kernels that are not built
         print(json.dumps({"note": f"not there: {error}"}))

@@ -55,7 +55,13 @@ def test_a_search_loads_nothing_optional():
     assert [name for name in OPTIONAL if name in loaded] == []
 
 
-EXPERIMENTS = ("fmnes.experiments", "fmnes.integrations.coco", "fmnes.integrations._coco", "coco")
+EXPERIMENTS = (
+    "fmnes.experiments",
+    "fmnes.benchmarking",
+    "fmnes.integrations.coco",
+    "fmnes.integrations._coco",
+    "coco",
+)
 COMMAND_LINE = """
 import contextlib, io
 from fmnes.cli import main

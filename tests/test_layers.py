@@ -33,7 +33,7 @@ LAYERS = [
     ("_minimize", "_progress"),
     ("_plot", "integrations.scipy"),
     ("fmnes",),
-    ("integrations", "cli", "experiments", "__main__"),
+    ("integrations", "benchmarking", "cli", "experiments", "__main__"),
 ]
 
 # The compiled kernels may be missing, so that whoever needs them tries to import them.

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fmnes.experiments.log import appending
+from fmnes.benchmarking.log import appending
 from fmnes.experiments.protocol import SAFE, Trial
 from fmnes.experiments.results import HEADER, Row, read, read_some
 

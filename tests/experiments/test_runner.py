@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from fmnes.experiments import processes, protocol, runner
+from fmnes.benchmarking import processes
+from fmnes.experiments import protocol, runner
 from fmnes.experiments.protocol import Trial
 from fmnes.experiments.results import read
 

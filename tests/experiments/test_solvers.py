@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fmnes.benchmarking.loop import RunSpec
 from fmnes.experiments import protocol
-from fmnes.experiments.loop import RunSpec
 from fmnes.experiments.runner import run_trial
 from fmnes.experiments.solvers import SOLVERS, solve, solver_of
 from fmnes.problems import PROBLEMS, Problem

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 from fmnes import _checks as checks
+from fmnes.benchmarking.options import add_action, add_workers
+from fmnes.benchmarking.packages import require
 from fmnes.experiments import protocol, report, runner
-from fmnes.experiments.options import add_action, add_workers
-from fmnes.experiments.packages import require
 from fmnes.experiments.protocol import EXPERIMENTS, SIZES, Trial, expected_seconds, trials_of
 from fmnes.experiments.results import read
 from fmnes.experiments.solvers import solver_of

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from fmnes.benchmarking.log import PathLike
 from fmnes.experiments import figures, protocol, tables
 from fmnes.experiments.claims import claims
 from fmnes.experiments.figures import SIGNS
-from fmnes.experiments.log import PathLike
 from fmnes.experiments.results import Row, read_some
 from fmnes.experiments.statistics import Case, Table, typical
 from fmnes.experiments.verdicts import RULE, agreements, over_paper

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fmnes import _checks as checks
-from fmnes.experiments.log import PathLike, read_lines
+from fmnes.benchmarking.log import PathLike, read_lines
 from fmnes.experiments.protocol import Trial
 from fmnes.problems import PROBLEMS
 

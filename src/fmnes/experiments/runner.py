@@ -13,9 +13,9 @@ from pathlib import Path
 from fmnes import _checks as checks
 from fmnes import kernels
 from fmnes._version import __version__
-from fmnes.experiments import log
-from fmnes.experiments.packages import require
-from fmnes.experiments.processes import run_all, with_progress
+from fmnes.benchmarking import log
+from fmnes.benchmarking.packages import require
+from fmnes.benchmarking.processes import run_all, with_progress
 from fmnes.experiments.protocol import Trial, expected_seconds
 from fmnes.experiments.results import HEADER, Row, read, read_some
 from fmnes.experiments.solvers import PACKAGES, solve

@@ -17,11 +17,12 @@ from fmnes import draws
 from fmnes.algorithms import METHODS, Algorithm, cr_fm_nes, sep_cma, vd_cma
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms._records import Shape
+from fmnes.benchmarking import ask_tell, packages
+from fmnes.benchmarking.loop import RunResult, RunSpec, ask_and_tell
 from fmnes.draws import Address
 from fmnes.engines import EngineSpec
 from fmnes.engines.array import ArrayEngine
-from fmnes.experiments import ask_tell, older_h, packages, protocol
-from fmnes.experiments.loop import RunResult, RunSpec, ask_and_tell
+from fmnes.experiments import older_h, protocol
 from fmnes.problems import PROBLEMS, Problem
 
 _ENDLESS = fmnes.Stopping(tolx=0.0, tolsigmaup=math.inf, stagnation=10**9)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from fmnes.experiments.packages import require
+from fmnes.benchmarking.packages import require
 from fmnes.integrations._coco_problems import RECORDS
 
 Solved = tuple[Path, dict[str, Any]]  # the folder of a problem, and its record

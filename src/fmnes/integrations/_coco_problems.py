@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmnes._version import __version__
-from fmnes.experiments import log
-from fmnes.experiments.ask_tell import tell_both
+from fmnes.benchmarking import log
+from fmnes.benchmarking.ask_tell import tell_both
 from fmnes.integrations._coco_solvers import factory_of
 
 SIGMA0 = 2.0  # a fifth of the domain [-5, 5]; COCO proposes where to start

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from fmnes._optimizer import Optimizer
 from fmnes.algorithms import METHODS
-from fmnes.experiments import ask_tell
-from fmnes.experiments.ask_tell import AskTell
-from fmnes.experiments.packages import pycma, require
+from fmnes.benchmarking import ask_tell
+from fmnes.benchmarking.ask_tell import AskTell
+from fmnes.benchmarking.packages import pycma, require
 
 _PYCMA = {"pycma": "full", "pycma:vd": "vd"}
 

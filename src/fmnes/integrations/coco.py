@@ -26,10 +26,10 @@ from functools import partial
 from pathlib import Path
 
 from fmnes import _checks as checks
-from fmnes.experiments import log
-from fmnes.experiments.options import add_action, add_workers
-from fmnes.experiments.packages import require
-from fmnes.experiments.processes import cores, run_all, with_progress
+from fmnes.benchmarking import log
+from fmnes.benchmarking.options import add_action, add_workers
+from fmnes.benchmarking.packages import require
+from fmnes.benchmarking.processes import cores, run_all, with_progress
 from fmnes.integrations import _coco_data as data
 from fmnes.integrations import _coco_problems as problems
 from fmnes.integrations._coco_problems import Task

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from fmnes.benchmarking.processes import cores
 from fmnes.cli._errors import UsageError
-from fmnes.experiments.processes import cores
 
 Action = Callable[[argparse.Namespace], int]
 

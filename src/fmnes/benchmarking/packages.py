@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmnes.experiments.loop import Monitor, RunResult, RunSpec, ask_and_tell
+from fmnes.benchmarking.loop import Monitor, RunResult, RunSpec, ask_and_tell
 
 
 def require(extra: str, *modules: str) -> None:

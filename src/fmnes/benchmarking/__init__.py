@@ -1,0 +1,7 @@
+"""Running many trials of many solvers: what `fmnes paper`, `fmnes coco` and benchmarks/ share.
+
+- `packages`: solvers of other packages; `ask_tell`: solvers of a user; `loop`: where they run;
+- `processes`: trials in parallel, each with identical results on every x86-64 machine;
+- `log`: a file of finished trials that a later run continues;
+- `options`: arguments that the commands have in common.
+"""
