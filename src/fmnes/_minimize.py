@@ -80,8 +80,9 @@ def minimize(
         Whether to call ``fun`` once per generation with an array of shape (popsize, d), one
         candidate per row. (SciPy's ``vectorized`` passes the transpose.)
     workers : None, int, object with submit(), Cluster, or Evaluator, optional
-        Where to evaluate: in this process (None), in a number of worker processes, in your own
-        pool, on workers that hold the search themselves (`Cluster`), or as an `Evaluator` says.
+        Where to evaluate: in this process (None), in a number of worker processes (-1: one for
+        each CPU), in your own pool, on workers that hold the search themselves (`Cluster`), or
+        as an `Evaluator` says.
     restarts : int, IPOP or BIPOP, optional
         Restart schedule. The search is repeated with other random numbers and larger populations
         until it reaches the target.
@@ -89,8 +90,8 @@ def minimize(
         Source of the random seed. All random numbers of the search derive from this one seed.
         Without a seed, every search gives a different result.
     callback : callable, optional
-        ``callback(intermediate_result)`` is called after each generation with a Result. It may
-        raise StopIteration to end the search.
+        ``callback(intermediate_result)`` is called after each generation with a Result. To end
+        the search, it returns True or raises StopIteration.
     progress : bool, optional
         Whether to show a progress bar on standard error.
     checkpoint : path or Checkpoint, optional
@@ -169,7 +170,8 @@ def _loop(
             if callback is not None:
                 interrupts.allow()
                 try:
-                    callback(runs.result(Status.RUNNING))
+                    if callback(runs.result(Status.RUNNING)) is True:
+                        return Status.CALLBACK
                 except StopIteration:
                     return Status.CALLBACK
                 finally:

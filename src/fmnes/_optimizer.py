@@ -1,5 +1,6 @@
 """Optimizer: ask and tell around an engine."""
 
+import copy
 import math
 import os
 import time
@@ -325,6 +326,10 @@ class Optimizer:
         return opt
 
     __getstate__ = to_saved
+
+    def __copy__(self) -> "Optimizer":
+        """Return a search of its own: a shallow copy would share counters and arrays."""
+        return copy.deepcopy(self)
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.setup, self.budget = saved["setup"], saved["budget"]

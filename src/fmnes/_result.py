@@ -78,7 +78,7 @@ class Status(StrEnum):
         "for many generations).",
     )
     UNBOUNDED = "unbounded", "The objective returned -inf: it is unbounded below."
-    CALLBACK = "callback", "The callback raised StopIteration."
+    CALLBACK = "callback", "The callback ended the search."
     INTERRUPTED = "interrupted", "Interrupted from the keyboard; this is the best so far."
     TERMINATED = (
         "terminated",

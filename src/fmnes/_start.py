@@ -1,6 +1,7 @@
 """Check and convert the arguments that start a search."""
 
 import dataclasses
+import difflib
 import inspect
 import math
 import os
@@ -47,8 +48,11 @@ class Method(NamedTuple):
 def read_method(value: Any) -> Method:
     """Return the method for a name or for settings such as ``CRFMNES()``."""
     if isinstance(value, str):
-        name = checks.choice("method", value, tuple(METHODS))
-        return Method(name, METHODS[name], METHODS[name].Settings())
+        if value not in METHODS:
+            raise ValueError(
+                f"method: expected one of {', '.join(METHODS)}, got {value!r}{_nearest(value)}"
+            )
+        return Method(value, METHODS[value], METHODS[value].Settings())
     for name, algorithm in METHODS.items():
         if isinstance(value, algorithm.Settings):
             return Method(name, algorithm, value)
@@ -57,6 +61,17 @@ def read_method(value: Any) -> Method:
         f"method: expected a name such as 'cr-fm-nes' or settings such as CRFMNES(){hint}, "
         f"got {value!r}"
     )
+
+
+def _nearest(name: str) -> str:
+    """Return a question about the method that a misspelt name may mean; "" if none is near."""
+
+    def letters(text: str) -> str:
+        return "".join(filter(str.isalnum, text.lower()))
+
+    by_letters = {letters(known): known for known in METHODS}
+    near = difflib.get_close_matches(letters(name), by_letters, n=1, cutoff=0.7)
+    return f" (did you mean {by_letters[near[0]]!r}?)" if near else ""
 
 
 class Setup(NamedTuple):
@@ -99,11 +114,22 @@ def read_start(
     size = _read_popsize(popsize, row, setup.mean.shape[0])
     budget = Budget(
         None if ftarget is None else checks.real("ftarget", ftarget),
-        None if maxfevals is None else checks.integer("maxfevals", maxfevals, least=size),
+        None if maxfevals is None else _read_maxfevals(maxfevals, size),
         None if maxiter is None else checks.integer("maxiter", maxiter, least=1),
         None if timeout is None else checks.real("timeout", timeout, above=0),
     )
     return Start(setup, size, budget)
+
+
+def _read_maxfevals(value: Any, popsize: int) -> int:
+    """Return the budget of evaluations, which has to suffice for one generation."""
+    maxfevals = checks.integer("maxfevals", value, least=1)
+    if maxfevals < popsize:
+        raise ValueError(
+            f"maxfevals: expected at least {popsize}, got {maxfevals}: one generation has popsize "
+            f"= {popsize} candidates"
+        )
+    return maxfevals
 
 
 def _read_popsize(value: Any, row: Method, dim: int) -> int:
@@ -166,6 +192,7 @@ def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: 
         deviations = deviations[np.asarray(to_host(box.free))]
         mean = box.to_search(xp, mean)
     if shape is None:
+        _check_resolved(xp, mean, deviations)
         shape = _initial_shape(xp, mean, row.settings)
     elif shape.D.shape != mean.shape:
         raise ValueError(
@@ -185,6 +212,18 @@ def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: 
         seed=draws.draw_seed(rng),
         stopping=Stopping() if stopping is None else stopping,
     )
+
+
+def _check_resolved(xp: Namespace, mean: Array, deviations: NDArray[np.float64]) -> None:
+    """Raise an error if no variable could move: the first generation would count as converged."""
+    spacing = xp.finfo(mean.dtype).eps * xp.abs(mean)
+    sizes = constant(xp, np.array(deviations), mean)  # a copy: PyTorch warns of read-only memory
+    if not bool(xp.any(sizes > spacing)):
+        raise ValueError(
+            "sigma0: expected more than the spacing of floating-point numbers at x0, which is "
+            f"{float(xp.min(spacing)):.3g} or more, got {float(deviations.max()):.3g}; subtract an "
+            "offset from your variables, or use a larger sigma0"
+        )
 
 
 def _initial_shape(xp: Namespace, mean: Array, settings: Any) -> Shape:

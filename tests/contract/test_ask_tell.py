@@ -1,5 +1,7 @@
 """Optimizer: populations, told values, what belongs to whom, and seeds."""
 
+import copy
+
 import numpy as np
 import pytest
 from contract.common import assert_same_bits, drive, ellipsoid, sphere, start
@@ -157,6 +159,22 @@ def test_tell_refuses_another_x(method):
     assert opt.nit == before.nit
     opt.tell(x, f)  # nothing was lost
     assert opt.nit == before.nit + 1
+
+
+@pytest.mark.parametrize("dtype", [np.int64, bool, object])
+def test_a_buffer_that_cannot_hold_the_candidates(dtype):
+    opt = start("cr-fm-nes")
+    with pytest.raises(TypeError, match=r"^out: expected .* got"):
+        opt.ask(out=np.zeros((opt.popsize, 5), dtype))
+
+
+def test_telling_a_copy_leaves_the_original_alone(method):
+    opt = drive(start(method), 3)
+    before = opt.result
+    drive(copy.copy(opt), 5)
+    assert opt.nit == 3
+    assert len(opt.result.history) == 3
+    assert np.array_equal(opt.result.x, before.x)
 
 
 def test_tell_without_ask(method):

@@ -22,7 +22,7 @@ dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
 def begin(method, dim, dtype, popsize=None, sigma0=2.0):
-    x0 = np.full(dim, 3.0, dtype)
+    x0 = np.full(dim, min(3.0, 3.0 * sigma0), dtype)  # near enough for sigma0 to be resolved
     return fmnes.Optimizer(x0, sigma0, method=method, rng=1, popsize=popsize, stopping=ENDLESS)
 
 

@@ -33,6 +33,7 @@ def round_trips(opt, tmp_path):
     opt.save(path)
     yield pickle.loads(pickle.dumps(opt))
     yield copy.deepcopy(opt)
+    yield copy.copy(opt)
     yield fmnes.Optimizer.load(path)
 
 

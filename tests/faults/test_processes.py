@@ -24,6 +24,7 @@ from fmnes.evaluate import (
     EvaluationError,
     Evaluator,
 )
+from fmnes.kernels import available_cpus
 
 
 @pytest.mark.parametrize("pool", PROCESSES)
@@ -35,6 +36,13 @@ def test_processes_give_the_values_of_the_serial_loop(pool):
         for rows in (1, 0, len(X)):
             values = evaluator.evaluate(objectives.sphere, (), X[:rows]).values
             assert values.tolist() == EXPECTED[:rows]
+
+
+def test_a_process_for_each_cpu():
+    count = available_cpus()
+    with Evaluator(-1, chunksize=1) as evaluator:
+        values = evaluator.evaluate(objectives.process, (), objectives.population(count)).values
+    assert len(set(values)) == count
 
 
 @pytest.mark.parametrize("pool", PROCESSES)

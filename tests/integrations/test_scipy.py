@@ -183,7 +183,7 @@ def test_callback_ends_the_search(new):
     callback = new_style if new else old_style
     result = minimize(ellipsoid, callback=callback, options={"sigma0": 2.0, "rng": 1})
     assert (result.nit, result.success, result.status) == (5, False, 99)
-    assert result.message == "The callback raised StopIteration."
+    assert result.message == fmnes.Status.CALLBACK.sentence
 
 
 # --- SciPy's contract with the objective ----------------------------------------------------------

@@ -71,13 +71,15 @@ def test_failed_evaluations_are_counted_and_the_first_traceback_kept():
     assert "the simulator crashed" in result.first_error
 
 
-def test_callback_sees_every_generation_and_may_stop():
+@pytest.mark.parametrize("ends", ["by raising", "by returning True"])
+def test_callback_sees_every_generation_and_may_stop(ends):
     seen = []
 
     def callback(intermediate_result):
         seen.append((intermediate_result.nit, intermediate_result.fun))
-        if len(seen) == 5:
+        if len(seen) == 5 and ends == "by raising":
             raise StopIteration
+        return len(seen) == 5
 
     result = fmnes.minimize(sphere, [3.0] * 4, 1.0, callback=callback, rng=1)
     assert [nit for nit, _ in seen] == [1, 2, 3, 4, 5]

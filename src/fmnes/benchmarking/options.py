@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fmnes.benchmarking.processes import cores
 from fmnes.cli._errors import UsageError
+from fmnes.kernels import available_cpus
 
 Action = Callable[[argparse.Namespace], int]
 
@@ -35,4 +35,4 @@ def _in_one_line(action: Action, options: argparse.Namespace) -> int:
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Add ``--workers``."""
     about = "worker processes (default: one for each core, %(default)s)"
-    parser.add_argument("--workers", type=int, default=cores(), metavar="N", help=about)
+    parser.add_argument("--workers", type=int, default=available_cpus(), metavar="N", help=about)

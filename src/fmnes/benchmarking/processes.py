@@ -25,13 +25,6 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def cores() -> int:
-    """Return how many cores we may use; in a container or a batch job that is not all of them."""
-    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def run_all(
     function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
 ) -> Iterator[tuple[Task, Result]]:

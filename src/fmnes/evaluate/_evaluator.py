@@ -29,12 +29,13 @@ class Evaluator:
     Parameters
     ----------
     workers : None, int, object with ``submit``, callable, or Cluster
-        None evaluates in the calling thread. An int n keeps n worker processes; a process that dies
-        or hangs is replaced and costs one candidate. An object with ``submit`` (any
-        `concurrent.futures.Executor`, a Dask ``Client``, a `RayExecutor`, an executor of submitit,
-        or anything that returns objects with ``done()`` and ``result()``) is used and left open. A
-        callable without arguments that makes such an object is called when a pool is needed, and
-        again after the pool broke. An executor that was passed in and breaks cannot be made again.
+        None evaluates in the calling thread. An int n keeps n worker processes, and -1 one for each
+        CPU; a process that dies or hangs is replaced and costs one candidate. An object with
+        ``submit`` (any `concurrent.futures.Executor`, a Dask ``Client``, a `RayExecutor`, an
+        executor of submitit, or anything that returns objects with ``done()`` and ``result()``) is
+        used and left open. A callable without arguments that makes such an object is called when a
+        pool is needed, and again after the pool broke. An executor that was passed in and breaks
+        cannot be made again.
         A `Cluster` keeps the state of the search on each of its workers.
     timeout : float, optional
         Seconds that one evaluation may take. After that its worker is killed, so ``workers`` has to

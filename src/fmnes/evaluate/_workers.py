@@ -20,6 +20,7 @@ from fmnes.evaluate._process import ProcessWorker
 from fmnes.evaluate._ray import RayPool
 from fmnes.evaluate.cluster._cluster import Cluster
 from fmnes.evaluate.cluster._group import ReplicaGroup
+from fmnes.kernels import available_cpus
 
 # The package that defines a pool -> its class of worker group. Recognised by name: nothing is
 # imported before it is used.
@@ -44,7 +45,8 @@ def worker_groups(workers: Any) -> Sequence[WorkerGroup]:
     if workers is None:
         return []
     if isinstance(workers, (int, np.integer)) and not isinstance(workers, bool):
-        return [ProcessWorker() for _ in range(checks.integer("workers", workers, least=1))]
+        count = available_cpus() if workers == -1 else checks.integer("workers", workers, least=1)
+        return [ProcessWorker() for _ in range(count)]
     if isinstance(workers, Cluster):
         return [ReplicaGroup(workers)]
     if is_factory(workers):

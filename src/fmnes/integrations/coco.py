@@ -29,11 +29,12 @@ from fmnes import _checks as checks
 from fmnes.benchmarking import log
 from fmnes.benchmarking.options import add_action, add_workers
 from fmnes.benchmarking.packages import require
-from fmnes.benchmarking.processes import cores, run_all, with_progress
+from fmnes.benchmarking.processes import run_all, with_progress
 from fmnes.integrations import _coco_data as data
 from fmnes.integrations import _coco_problems as problems
 from fmnes.integrations._coco_problems import Task
 from fmnes.integrations._coco_solvers import factory_of
+from fmnes.kernels import available_cpus
 
 SUITES = {  # their dimensions; both have 24 functions
     "bbob": (2, 3, 5, 10, 20, 40),
@@ -72,7 +73,7 @@ def run(
     """
     require("coco", "cocoex")
     tasks = _plan(solvers, suite, dims, functions, instances, budget)
-    workers = cores() if workers is None else checks.integer("workers", workers, least=1)
+    workers = available_cpus() if workers is None else checks.integer("workers", workers, least=1)
     root = Path(folder).resolve()
     with log.appending(root / problems.RECORDS, "folder") as append:
         done = {task.folder: task for task, _ in problems.read_records(root)}

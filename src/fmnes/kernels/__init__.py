@@ -47,6 +47,13 @@ def _kernels_in_use() -> tuple[str, str]:
     return "agnostic", NOT_BUILT
 
 
+def available_cpus() -> int:
+    """Return how many CPUs this process may use; a container or a batch job may have fewer."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _default_num_threads() -> int:
     """The number of threads, from the environment or the CPUs of the process."""
     for variable in ("FMNES_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -59,9 +66,7 @@ def _default_num_threads() -> int:
                     f"{variable}: expected a whole number from 1 to {MAX_THREADS}, got {text!r}"
                 )
             return int(number)
-    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
-        return min(len(os.sched_getaffinity(0)), MAX_THREADS)
-    return min(os.cpu_count() or 1, MAX_THREADS)
+    return min(available_cpus(), MAX_THREADS)
 
 
 in_use, why = _kernels_in_use()
