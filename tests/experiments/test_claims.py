@@ -6,10 +6,10 @@ import math
 import pytest
 
 from fmnes.experiments import protocol
+from fmnes.experiments.cases import Table
 from fmnes.experiments.claims import claims
 from fmnes.experiments.protocol import FUNCTIONS, Trial, popsizes
 from fmnes.experiments.results import Row
-from fmnes.experiments.statistics import Table
 from fmnes.experiments.verdicts import agreements
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from fmnes.cli import main
 from fmnes.experiments import figures, protocol, runner
+from fmnes.experiments.cases import Table
 from fmnes.experiments.results import HEADER, Row, read
-from fmnes.experiments.statistics import Table
 
 
 def paper(*words):

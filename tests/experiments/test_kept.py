@@ -8,10 +8,10 @@ import pytest
 
 from fmnes import kernels
 from fmnes.experiments import figures, protocol, runner, tables
+from fmnes.experiments.cases import Case, Table
 from fmnes.experiments.claims import claims
 from fmnes.experiments.protocol import name_of
 from fmnes.experiments.results import read
-from fmnes.experiments.statistics import Case, Table
 from fmnes.experiments.verdicts import ENOUGH, PAIRS, agreements
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fmnes.experiments import protocol as p
+from fmnes.experiments.cases import Case, Table
 from fmnes.experiments.results import read
-from fmnes.experiments.statistics import Case, Table
 
 ROOT = Path(__file__).parents[2]
 SMOOTH = ("sphere", "ktablet", "ellipsoid")

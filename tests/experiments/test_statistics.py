@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
+from fmnes.benchmarking.statistics import Cell, Ratio, compare, typical
 from fmnes.experiments import protocol
+from fmnes.experiments.cases import Table
 from fmnes.experiments.protocol import Trial
 from fmnes.experiments.results import Row
-from fmnes.experiments.statistics import Cell, Ratio, Table, compare, typical
 
 
 def rows(evaluations, successes=None, solver=protocol.SAFE, function="sphere", popsize=18):

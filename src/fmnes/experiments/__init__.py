@@ -2,7 +2,7 @@
 
 - `protocol`: the trials; `solvers` runs one of them;
 - `runner`: all of them in parallel, whose rows (`results`) go to a log;
-- `statistics`: the paper's metric, its error bars, and tests of differences;
+- `cases`: the rows by case and solver;
 - `claims`: the paper's claims with their checks; `rates` has formulas;
 - `verdicts`: what the rows say about claims, and whether two implementations agree;
 - `report`: the page, made of `figures` (`drawing`) and `tables`;

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from fmnes.benchmarking.statistics import Ratio
 from fmnes.experiments import protocol, rates
+from fmnes.experiments.cases import Table
 from fmnes.experiments.protocol import name_of
-from fmnes.experiments.statistics import Ratio, Table
 from fmnes.experiments.verdicts import (
     Check,
     Claim,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fmnes.benchmarking.statistics import Cell
 from fmnes.experiments import protocol, rates
+from fmnes.experiments.cases import Table
 from fmnes.experiments.drawing import RC, Point, Series, draw, draw_legend, new_figure
 from fmnes.experiments.protocol import FUNCTIONS, Solver, name_of
-from fmnes.experiments.statistics import Cell, Table
 from fmnes.experiments.verdicts import over_paper
 
 if TYPE_CHECKING:

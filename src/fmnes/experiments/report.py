@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fmnes.benchmarking.log import PathLike
+from fmnes.benchmarking.statistics import typical
 from fmnes.experiments import figures, protocol, tables
+from fmnes.experiments.cases import Case, Table
 from fmnes.experiments.claims import claims
 from fmnes.experiments.figures import SIGNS
 from fmnes.experiments.results import Row, read_some
-from fmnes.experiments.statistics import Case, Table, typical
 from fmnes.experiments.verdicts import RULE, agreements, over_paper
 
 _METRIC = "Smaller is better. "

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fmnes.benchmarking.statistics import Cell
+from fmnes.experiments.cases import Case, Table
 from fmnes.experiments.protocol import EXPERIMENTS, Trial, name_of, trials_of
-from fmnes.experiments.statistics import Case, Cell, Table
 from fmnes.experiments.verdicts import PAIRS, Agreement, Claim
 
 _COLOURS = {

@@ -10,17 +10,10 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from fmnes.benchmarking.statistics import Cell, Comparison, Ratio, compare, typical
 from fmnes.experiments import protocol
+from fmnes.experiments.cases import Case, Table
 from fmnes.experiments.protocol import Solver, name_of
-from fmnes.experiments.statistics import (
-    Case,
-    Cell,
-    Comparison,
-    Ratio,
-    Table,
-    compare,
-    typical,
-)
 
 FEW = 5  # with fewer trials the intervals are much too narrow, and verdicts say so
 

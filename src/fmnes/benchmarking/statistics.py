@@ -1,16 +1,12 @@
-"""The paper's metric, its error bars, and tests of differences."""
+"""Compare solvers by evaluations over the success rate, with error bars and tests."""
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from fmnes.experiments.protocol import EXPERIMENTS, Solver, trials_of
-from fmnes.experiments.results import Row
 
 _RESAMPLES = 2000
 Floats = NDArray[np.float64]
@@ -35,10 +31,22 @@ def _interval(samples: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
+class Trial(Protocol):
+    """What the metric needs to know of a trial."""
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations until the target, or until the search ended."""
+
+    @property
+    def success(self) -> bool:
+        """Whether the target was reached."""
+
+
 class Cell:
     """The trials of one solver in one case, at least one."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Trial]) -> None:
         self._evaluations = np.asarray([row.evaluations for row in rows], float)
         self._success = np.asarray([row.success for row in rows], float)
         self.trials, self.successes = len(rows), sum(row.success for row in rows)
@@ -118,6 +126,16 @@ def ratio_of(over: Cell, under: Cell) -> Ratio:
     return Ratio(over.metric / under.metric, samples, (over, under), trials)
 
 
+def ratio_of_times(over: Sequence[float], under: Sequence[float]) -> Ratio | None:
+    """Return the ratio of two mean times; None if one side was not measured."""
+    if not (over and under):
+        return None
+    sides = np.asarray(over), np.asarray(under)
+    means = [t[_resampled(len(t), stream)].mean(-1) for stream, t in enumerate(sides)]
+    fewest = min(len(over), len(under))
+    return Ratio(float(sides[0].mean() / sides[1].mean()), _divided(*means), trials=fewest)
+
+
 def typical(ratios: Collection[Ratio]) -> Ratio:
     """Return the geometric mean of ratios."""
     least = min(len(ratio.samples) for ratio in ratios)
@@ -151,53 +169,3 @@ def compare(a: Cell, b: Cell) -> Comparison:
         rng=np.random.default_rng(0),
     )
     return Comparison(a.mean / b.mean - 1, float(result.pvalue), p_success)
-
-
-class Case(NamedTuple):
-    """A function at a dimension and a population size."""
-
-    function: str
-    dim: int
-    popsize: int
-
-    def __str__(self) -> str:
-        return f"{self.function}, d = {self.dim}, λ = {self.popsize}"
-
-
-class Table:
-    """The rows by case and solver."""
-
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self.times: dict[tuple[int, Solver], list[float]] = defaultdict(list)
-        grouped: dict[tuple[Case, Solver], list[Row]] = defaultdict(list)
-        for row in rows:
-            trial = row.trial
-            if trial.experiment == "time":
-                self.times[trial.dim, trial.solver].append(row.seconds)
-            else:
-                grouped[Case(trial.function, trial.dim, trial.popsize), trial.solver].append(row)
-        self.cells = {key: Cell(rows) for key, rows in sorted(grouped.items())}
-        self._trials = {row.trial for rows in grouped.values() for row in rows}
-
-    @cached_property
-    def others(self) -> list[Solver]:
-        """The solvers that a user put beside those of the protocol."""
-        others = self._trials.difference(trials_of(EXPERIMENTS))
-        return sorted({trial.solver for trial in others})
-
-    def ratios(self, function: str, dim: int, a: Solver, b: Solver) -> dict[int, Ratio]:
-        """Return the metric of a over that of b by population size."""
-        return {
-            case.popsize: ratio_of(cell, self.cells[case, b])
-            for (case, solver), cell in self.cells.items()
-            if solver == a and case[:2] == (function, dim) and (case, b) in self.cells
-        }
-
-    def growth(self, solver: Solver, start: int, end: int) -> Ratio | None:
-        """Return the mean seconds at dimension ``end`` over those at ``start``."""
-        small, large = (np.asarray(self.times.get((dim, solver), [])) for dim in (start, end))
-        if not (len(small) and len(large)):
-            return None
-        means = [t[_resampled(len(t), stream)].mean(-1) for stream, t in enumerate((large, small))]
-        fewest = min(len(small), len(large))
-        return Ratio(float(large.mean() / small.mean()), _divided(*means), trials=fewest)
