@@ -45,7 +45,7 @@ test-pools: $(VENV)/.pools  ## start, kill and resume searches on Dask, Ray, MPI
 test-examples: $(VENV)/.examples  ## run the scripts of examples/ with small budgets
 	$(PYTEST) -m examples tests/examples tests/test_docs.py
 
-test-browser: $(VENV)/.browser  ## open the pages of `fmnes watch` in headless Chromium
+test-browser: $(VENV)/.browser  ## open the documentation and the pages of `fmnes watch` in headless Chromium
 	$(PYTEST) -m browser tests/browser
 
 # loadgroup: the tests of one compiled wheel run in one process, so that it is compiled once.
