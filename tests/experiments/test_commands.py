@@ -1,5 +1,6 @@
 """`fmnes paper` as a user types it: list, run, report, verify, and mistakes."""
 
+import base64
 import os
 import re
 import subprocess
@@ -72,10 +73,14 @@ def test_report_is_one_page_that_needs_nothing_else(quick, capsys):
     assert capsys.readouterr().out.strip() == str(page)
     text = page.read_text()
     table = Table(read(quick).values())
-    svg = figures.save("against-fm-nes", table, quick.parent)
-    assert svg[svg.index("<svg") :] in text  # the same rows give the same bytes
-    assert text.count("<svg") == len(figures.FIGURES)
-    assert not re.search(r"""(src|href)=(?!["']?#)""", text.replace("xlink:href", "href"))
+    image = base64.b64encode(figures.save("against-fm-nes", table, quick.parent)).decode()
+    assert image in text  # the same rows give the same bytes
+    assert text.count("<img") == len(figures.FIGURES)
+    assert not re.search(r"""(src|href)=(?!["']?(#|data:))""", text)
+    names = re.findall(r' id="([^"]+)"', text)
+    assert len(names) == len(set(names))
+    # The table of contents and the summary: every address in the page is linked, and the reverse.
+    assert set(re.findall(r'href="#([^"]+)"', text)) == set(names) - {"summary"}
     assert "@import" not in text
     for name in figures.FIGURES:
         for ending in ("png", "svg"):

@@ -102,6 +102,7 @@ def test_the_pages_are_of_these_rows(rows, table, compared):
     how = "run: fmnes paper report --results benchmarks/results/paper.csv --out docs/paper"
     page = (ROOT / "docs/paper.md").read_text()
     report = (ROOT / "docs/paper/report.html").read_text()
+    assert len(report.encode()) < 500_000
     for name, text in (
         ("claims.md", tables.claims(claims(table))),
         ("witnesses.md", tables.agreement(compared)),

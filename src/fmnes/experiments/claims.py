@@ -48,7 +48,7 @@ def _claim(section: str, quote: str) -> Callable[[Checks], Checks]:
     "by employing the representation ...",
 )
 def representations(table: Table) -> Iterator[Check]:
-    """VD-CMA and both variants of CR-FM-NES, which have it, need fewer evaluations at d = 80."""
+    """With both D and v, VD-CMA and CR-FM-NES need fewer evaluations than Sep-CMA and R1-NES."""
     for both in (protocol.VD_CMA, protocol.PAPER, protocol.SAFE):
         for functions, other, low in (
             (("cigar",), protocol.SEP_CMA, 2.0),
@@ -65,7 +65,7 @@ def representations(table: Table) -> Iterator[Check]:
     "We determined this equation [of eta_B] by fitting a parametric model ...",
 )
 def eta_B(table: Table) -> Iterator[Check]:
-    """No multiple of eta_B saves a quarter of the evaluations over the five functions together."""
+    """No multiple of the fitted eta_B saves a quarter of the evaluations over all five functions."""
     bounds = Expectation("does not save a quarter", 0.75, typically=True)
     for solver in protocol.ETA_B:
         for dim in (80, 200):
@@ -80,7 +80,7 @@ def eta_B(table: Table) -> Iterator[Check]:
     "CR-FM-NES does not lose its efficiency even in multimodal problems.",
 )
 def against_fm_nes(table: Table) -> Iterator[Check]:
-    """FM-NES needs more evaluations at d = 80, and no fewer on Rastrigin."""
+    """FM-NES needs more evaluations than CR-FM-NES at d = 80, and no fewer on Rastrigin."""
     for functions, bounds in (
         (("ellipsoid", "ktablet"), Expectation("several times", 2.0)),
         (("rosenbrock",), Expectation("about twice", 1.5, 3.0, typically=True)),
@@ -96,10 +96,9 @@ def against_fm_nes(table: Table) -> Iterator[Check]:
     "...",
 )
 def learning_rates(table: Table) -> Iterator[Check]:
-    """The rates are higher, CR-FM-NES is ahead, and a quarter of eta_B costs it evaluations.
+    """CR-FM-NES has higher learning rates than FM-NES, and needs more evaluations with lower ones.
 
-    FM-NES's eta_B is that of its movement phase, the largest. That makes the rates a cause; the
-    checks do not ask whether they are the only one.
+    FM-NES's eta_B is that of its movement phase, which is the largest.
     """
     functions = ("ellipsoid", "ktablet", "rosenbrock")  # those with a speedup in section IV-B
     popsizes = table.ratios(functions[0], 80, protocol.FM_NES, protocol.PAPER)
@@ -137,7 +136,7 @@ def beyond_the_covariance(table: Table) -> Iterator[Check]:
     "number increases, while that of CR-FM-NES is fairly small.",
 )
 def computation_time(table: Table) -> Iterator[Check]:
-    """The seconds of an iteration stay flat; those of FM-NES grow as d^3, as section I says."""
+    """The time of an iteration of CR-FM-NES stays flat; that of FM-NES grows as d^3 (section I)."""
     flat, rises = Expectation("flat", high=2.0), Expectation("increases", 2.0)
     for solver, start, bounds in (
         (protocol.SAFE, 10, flat),
@@ -159,7 +158,7 @@ def computation_time(table: Table) -> Iterator[Check]:
     "even a diagonal matrix, the performance of CR-FM-NES is competitive with that of Sep-CMA.",
 )
 def level_with_sep_cma(table: Table) -> Iterator[Check]:
-    """Sep-CMA needs at least about as many evaluations."""
+    """On ellipsoid and k-tablet, Sep-CMA needs at least about as many evaluations as CR-FM-NES."""
     functions, bounds = ("ellipsoid", "ktablet"), Expectation("competitive", 0.8, typically=True)
     return each_case(table, protocol.SEP_CMA, protocol.PAPER, bounds, functions, _LARGE)
 
@@ -170,7 +169,7 @@ def level_with_sep_cma(table: Table) -> Iterator[Check]:
     "to Sep-CMA, and it also shows better performance than VD-CMA.",
 )
 def ahead_on_rosenbrock(table: Table) -> Iterator[Check]:
-    """Both others need more evaluations, Sep-CMA substantially more."""
+    """On Rosenbrock, VD-CMA needs more evaluations than CR-FM-NES, and Sep-CMA substantially more."""
     for other, bounds in (
         (protocol.SEP_CMA, Expectation("substantially ahead", 1.5)),
         (protocol.VD_CMA, _AHEAD),
@@ -184,14 +183,14 @@ def ahead_on_rosenbrock(table: Table) -> Iterator[Check]:
     "in high-dimensional multimodal problems.",
 )
 def ahead_on_rastrigin(table: Table) -> Iterator[Check]:
-    """VD-CMA and Sep-CMA need more evaluations."""
+    """On Rastrigin, VD-CMA and Sep-CMA need more evaluations than CR-FM-NES."""
     for other in (protocol.VD_CMA, protocol.SEP_CMA):
         yield from each_case(table, other, protocol.PAPER, _AHEAD, ["rastrigin"], _LARGE)
 
 
 @_claim("IV-C", "VD-CMA shows clearly better performance than R1-NES.")
 def vd_cma_against_r1_nes(table: Table) -> Iterator[Check]:
-    """R1-NES needs more evaluations on each of four functions."""
+    """R1-NES needs more evaluations than VD-CMA on each of four functions."""
     shapes = [shape for shape in protocol.SHAPES if shape != "twoaxes"]  # neither can follow that
     bounds = Expectation("clearly better", 1.2)
     return each_case(table, protocol.R1_NES, protocol.VD_CMA, bounds, shapes, [80])
@@ -203,9 +202,9 @@ def vd_cma_against_r1_nes(table: Table) -> Iterator[Check]:
     "the one in FM-NES and CMA-ES; CR-FM-NES inherits the efficiency of FM-NES ...",
 )
 def inherited_parts(table: Table) -> Iterator[Check]:
-    """CR-FM-NES beats VD-CMA, and needs more evaluations without the parts that it inherits.
+    """CR-FM-NES beats VD-CMA, and needs more evaluations without the parts of FM-NES.
 
-    These are the distance weights, the learning rates of the phases, or both.
+    These parts are the distance weights and the learning rates of the phases.
     """
     for other, bounds in (
         (protocol.VD_CMA, _AHEAD),
@@ -218,5 +217,5 @@ def inherited_parts(table: Table) -> Iterator[Check]:
 
 @_claim("ours", "")
 def rank_one_update(table: Table) -> Iterator[Check]:
-    """The rank-one update counts as well: without it more evaluations are needed."""
+    """Without the rank-one update, CR-FM-NES needs more evaluations."""
     return each_case(table, protocol.NO_RANK_ONE, protocol.PAPER, _COSTS)

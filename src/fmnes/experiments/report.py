@@ -1,9 +1,12 @@
-"""The page: verdicts, figures, the tables behind them, and what has been run."""
+"""The page: a summary, verdicts, figures, the tables behind them, and what has been run."""
 
+import base64
 import html
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from fmnes.benchmarking.log import PathLike
 from fmnes.benchmarking.statistics import typical
@@ -12,12 +15,13 @@ from fmnes.experiments.cases import Case, Table
 from fmnes.experiments.claims import claims
 from fmnes.experiments.figures import SIGNS
 from fmnes.experiments.results import Row, read_some
-from fmnes.experiments.verdicts import RULE, agreements, over_paper
+from fmnes.experiments.verdicts import RULE, Agreement, Claim, agreements, over_paper
 
 _METRIC = "Smaller is better. "
 _BARS = (
-    "Error bars: 95 % intervals by the bootstrap over trials; an arrow: no upper end. A fraction "
-    "gives the trials that reached the target, if not all did; it is at the top edge if none did. "
+    "Error bars: 95 % bootstrap intervals over trials; an arrow means that the interval has no upper "
+    "end. A fraction gives the trials that reached the target, where not all did; it is at the top "
+    "edge where none did. "
 )
 _RED = (
     f"CR-FM-NES red ({SIGNS[protocol.PAPER]} the paper's variant, {SIGNS[protocol.SAFE]} the safe "
@@ -27,23 +31,25 @@ _CAPTIONS = {
     "learning-rates": "Learning rate of the covariance matrix in CR-FM-NES (red) and FM-NES (cyan, "
     "movement phase), λ = 20, computed from the formulas.",
     "against-fm-nes": f"d = 80: {_RED}, FM-NES cyan. {_METRIC}{_BARS}",
-    "computation-time": "Seconds of 1000 iterations, λ = 20: mean and standard deviation (error "
-    "bars). FM-NES (cyan) is NumPy and LAPACK here, the authors' package (grey) NumPy, the safe "
-    "variant (red) compiled. The versions below name the processor.",
+    "computation-time": "Seconds for 1000 iterations, λ = 20: mean and standard deviation (error "
+    "bars). FM-NES (cyan) uses NumPy and LAPACK, the authors' package (grey) NumPy; the safe "
+    "variant of CR-FM-NES (red) is compiled. The last section names the processor.",
     "high-dimensional": f"d = 200, 600 and 1000: {_RED}, VD-CMA blue, Sep-CMA green. "
     f"{_METRIC}{_BARS}",
-    "representations": "What each covariance can follow, d = 80, λ = 18: R1-NES (purple) has no "
-    "diagonal, Sep-CMA (green) no direction, VD-CMA (blue) and CR-FM-NES (red) have both, FM-NES "
-    f"(cyan) has a full matrix. {_METRIC}{_BARS}",
-    "ablation": "The paper's method without some of its parts, relative to the whole method: "
-    f"evaluations over success rate, at the smallest λ. {_BARS}",
-    "eta-b": "The paper's method with multiples of the fitted learning rate, relative to the "
-    f"fitted one: evaluations over success rate, at the smallest λ. {_BARS}",
+    "representations": "Five forms of the covariance matrix, d = 80, λ = 18: R1-NES (purple) has "
+    "one direction v, Sep-CMA (green) a diagonal D, VD-CMA (blue) and CR-FM-NES (red) have both, "
+    f"FM-NES (cyan) has a full matrix. {_METRIC}{_BARS}",
+    "ablation": "The paper's method without some of its parts: evaluations divided by success rate, "
+    f"relative to the whole method, at the smallest λ. {_BARS}",
+    "eta-b": "The paper's method with multiples of its fitted learning rate: evaluations divided by "
+    f"success rate, relative to the fitted rate, at the smallest λ. {_BARS}",
 }
-_SECTIONS = {  # a heading, and the figures below it
+_FIGURES = {  # a heading, and the figures below it
     "Against FM-NES, d = 80": ("learning-rates", "against-fm-nes", "computation-time"),
     "Against VD-CMA and Sep-CMA, d = 200, 600 and 1000": ("high-dimensional",),
-    "What each covariance can follow (sections III-A and IV-B)": ("representations",),
+    "Which problems each covariance matrix can solve (sections III-A and IV-B)": (
+        "representations",
+    ),
     "What the parts contribute (section IV-C)": ("ablation",),
     "The fitted learning rate (section III-C)": ("eta-b",),
 }
@@ -62,26 +68,43 @@ table { border-collapse: collapse; font-size: .82rem; margin: 1rem 0; width: 100
 thead { border-top: 1.5px solid; border-bottom: 1px solid; } tbody { border-bottom: 1.5px solid; }
 th, td { text-align: left; padding: .15rem .6rem .15rem 0; vertical-align: top; }
 td { font-variant-numeric: tabular-nums; } .scroll { overflow-x: auto; }
-figure { margin: 1.5rem 0; text-align: center; } figure svg { width: 46%; height: auto; }
-figure.wide svg { width: 100%; }
+figure { margin: 1.5rem 0; text-align: center; } figure img { max-width: 100%; }
 figcaption { font-size: .88rem; text-align: left; color: #333; }
 summary { cursor: pointer; font-size: .9rem; color: #444; }
 ul { margin: .2rem 0; padding-left: 1.1rem; } li { font-size: .82rem; }
+a { color: #1f4fd6; } nav li { font-size: .95rem; } h2, td span { scroll-margin-top: 1rem; }
 .good { color: #1a7f37; } .bad { color: #b42318; } .open { color: #9a6700; }
 .missing { color: #777; }
 """
 _INTRODUCTION = """\
-<p>M. Nomura, I. Ono: &ldquo;Fast moving natural evolution strategy for high-dimensional
-problems&rdquo;, CEC 2022. Its protocol: functions of Table I, target 10<sup>&minus;10</sup>, budget
-5d&middot;10<sup>4</sup> evaluations, five population sizes each. The metric is the mean number of
-evaluations of the successful trials over the success rate.</p>"""
+<p>This page repeats the experiments of M. Nomura, I. Ono: &ldquo;Fast moving natural evolution
+strategy for high-dimensional problems&rdquo;, CEC 2022, and checks each claim of the paper. A trial
+minimizes a function of d variables with a population of &lambda; candidates. It succeeds if it
+reaches 10<sup>&minus;10</sup> within 5d&middot;10<sup>4</sup> evaluations. The metric is the mean
+number of evaluations of the successful trials divided by the success rate: smaller is better.</p>"""
 _HOW_TO_READ = """\
-<p>Ratios are between metrics at the same &lambda;, with 95 % intervals by the bootstrap, followed
-by successes over trials of both sides. &infin;: only the second solver reached the target. A check
-compares every ratio, or their geometric mean (&ldquo;typically&rdquo;), with its bounds. It is
-decided if the intervals lie on one side of the bounds, and fails if the second solver, which the
-claim praises, reaches the target in no trial. Intervals of few trials are too narrow: those of two
-trials cover about 67 %, of three 80 %, of five 88 %, of ten 92 %.</p>"""
+<p>Each claim is translated into checks. A check compares ratios of the metric of two solvers at the
+same &lambda;, or the geometric mean of these ratios (&ldquo;typically&rdquo;), with bounds. Each
+ratio is followed by its 95 % bootstrap interval and by the successes of both solvers; &infin; means
+that only the second solver reached the target. A check holds or fails if the intervals lie on one
+side of the bounds, and is undecided otherwise. It also fails if the second solver, which the claim
+praises, never reaches the target. Intervals of few trials are too narrow: those of two trials cover
+about 67 %, of three 80 %, of five 88 %, of ten 92 %.</p>"""
+
+
+class _Section(NamedTuple):
+    """A heading of the page with what stands below it, in HTML."""
+
+    heading: str
+    content: str
+
+    @property
+    def name(self) -> str:
+        """The address of the section within the page."""
+        return re.sub(r"\W+", "-", self.heading.lower()).strip("-")
+
+    def __str__(self) -> str:
+        return f'<h2 id="{self.name}">{self.heading}</h2>\n{self.content}'
 
 
 def write(path: PathLike, folder: PathLike) -> Path:
@@ -90,68 +113,101 @@ def write(path: PathLike, folder: PathLike) -> Path:
     table = Table(rows.values())
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
+    found, pairs = claims(table), agreements(table)
     parts = {
-        "claims.md": tables.claims(claims(table)),
-        "witnesses.md": tables.agreement(agreements(table)),
+        "claims.md": tables.claims(found),
+        "witnesses.md": tables.agreement(pairs),
         "coverage.md": tables.coverage(rows),
     }
     page = out / "report.html"
-    parts[page.name] = "\n".join(_page(rows, table, out, parts))
+    summary = _Section("Summary", _summary(len(rows), found, pairs))
+    parts[page.name] = "\n".join(_page([summary, *_sections(rows, table, out, parts)]))
     for name, text in parts.items():
         (out / name).write_text(f"{text}\n", encoding="utf-8")
     return page
 
 
-def _page(
-    rows: Mapping[protocol.Trial, Row], table: Table, folder: Path, parts: Mapping[str, str]
-) -> Iterator[str]:
+def _page(sections: Sequence[_Section]) -> Iterator[str]:
+    """Yield the lines of the page: title, introduction, summary, contents, the other sections."""
     title = "The CR-FM-NES paper, run again"
     yield "<!doctype html><html lang=en><meta charset=utf-8>"
     yield "<meta name=viewport content='width=device-width, initial-scale=1'>"
     yield f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>\n{_INTRODUCTION}"
-    yield f"<h2>What the paper claims, and what {len(rows)} trials say</h2>"
-    yield parts["claims.md"] + _HOW_TO_READ
-    for heading, names in _SECTIONS.items():
-        yield f"<h2>{heading}</h2>"
-        for name in names:
-            yield from _figure(table, name, figures.save(name, table, folder))
-    yield f"<h2>The appendix: the older H</h2><p>{html.escape(' '.join(_older_H(table)))}</p>"
-    yield tables.cells(table, ["older-h"], [80])
-    yield f"<h2>Other implementations</h2><p>{html.escape(RULE)}</p>{parts['witnesses.md']}"
-    yield tables.details("With the constants of packages", tables.cells(table, ["constants"]))
-    yield f"<h2>What was run</h2>{parts['coverage.md']}<h2>Versions</h2>"
+    summary, *others = sections
+    yield str(summary)
+    listed = tables.bullets(f'<a href="#{one.name}">{one.heading}</a>' for one in others)
+    yield f"<nav><h2>Contents</h2>{listed}</nav>"
+    yield from map(str, others)
+
+
+def _summary(trials: int, found: Sequence[Claim], pairs: Iterable[Agreement]) -> str:
+    """Return the verdicts in numbers, and a row for each claim."""
+    verdicts = Counter(claim.verdict for claim in found).most_common()
+    counts = ", ".join(f"{count} {tables.coloured(verdict)}" for verdict, count in verdicts)
+    compared = Counter(one.verdict for one in pairs)
+    agree, differ = compared["agree"], compared["differ"]
+    return (
+        f"<p>{len(found)} claims, checked with {trials} trials of our own: {counts}.</p>\n"
+        f"{tables.summary(found)}\n"
+        f"<p>{compared.total()} comparisons with other packages' implementations of the same "
+        f"methods: {agree} agree, {differ} differ, {compared['undecided']} undecided.</p>"
+    )
+
+
+def _sections(
+    rows: Mapping[protocol.Trial, Row], table: Table, folder: Path, parts: Mapping[str, str]
+) -> Iterator[_Section]:
+    """Yield the sections below the summary."""
+    yield _Section("The claims and the checks", _HOW_TO_READ + parts["claims.md"])
+    for heading, names in _FIGURES.items():
+        drawn = [_figure(table, name, figures.save(name, table, folder)) for name in names]
+        yield _Section(heading, "\n".join(drawn))
+    about = f"<p>{html.escape(' '.join(_older_H(table)))}</p>"
+    yield _Section("The older H (appendix)", about + tables.cells(table, ["older-h"], [80]))
+    constants = tables.cells(table, ["constants"])
+    content = f"<p>{html.escape(RULE)}</p>{parts['witnesses.md']}\n"
+    content += tables.details("Our methods with the constants of other packages", constants)
+    yield _Section("Other implementations", content)
+    yield _Section("What was run", parts["coverage.md"])
     versions = Counter(row.versions for row in rows.values()).most_common()
-    yield tables.bullets(f"{html.escape(text)}: {count} trials" for text, count in versions)
+    listed = tables.bullets(f"{html.escape(text)}: {count} trials" for text, count in versions)
+    yield _Section("Versions", listed)
 
 
 def _older_H(table: Table) -> Iterator[str]:
     """Yield what is compared, and the result."""
     yield (
         "The natural gradient of v and D divides by a matrix H, which the appendix of the paper "
-        "corrects. The paper's variant is run with the older H and with the right one, at d = 80 "
-        "and the smallest λ."
+        "corrects. We run the paper's variant with the older H and with the corrected one, at "
+        "d = 80 and the smallest λ."
     )
     ratios = over_paper(table, 80, protocol.OLDER_H)
     each = ", ".join(f"{function} {ratio}" for function, ratio in ratios.items())
     yield (
-        f"Evaluations with the older H over those with the right one: {each}; geometric mean "
+        f"Evaluations with the older H, relative to the corrected one: {each}; geometric mean "
         f"{typical(ratios.values())}."
         if ratios
         else "Not run."
     )
-    yield "The page docs/appendix.md shows which H is right, and where the two differ."
+    yield "The page docs/appendix.md derives H, and shows where the two differ."
 
 
-def _figure(table: Table, name: str, svg: str) -> Iterator[str]:
+def _figure(table: Table, name: str, image: bytes) -> str:
+    """Return a figure, which the page contains, with its caption and its numbers."""
     number = list(figures.FIGURES).index(name) + 1
-    wide = " class=wide" if name in _TABLES else ""
-    count = _trials_shown(table, *_TABLES[name]) if name in _TABLES else ""
-    yield f"<figure{wide}>{svg[svg.index('<svg') :]}"
-    yield f"<figcaption><b>Figure {number}.</b> {_CAPTIONS[name]}{count}</figcaption></figure>"
+    numbers = count = ""
     if name in _TABLES:
-        yield tables.details("The numbers", tables.cells(table, *_TABLES[name]))
+        numbers, count = tables.cells(table, *_TABLES[name]), _trials_shown(table, *_TABLES[name])
     elif name == "computation-time":
-        yield tables.details("The numbers", tables.times(table))
+        numbers = tables.times(table)
+    width = 1000 if name in _TABLES else 460
+    data = base64.b64encode(image).decode("ascii")
+    caption = f"<b>Figure {number}.</b> {_CAPTIONS[name]}{count}"
+    return (
+        f'<figure><img width={width} alt="Figure {number}" src="data:image/png;base64,{data}">\n'
+        f"<figcaption>{caption}</figcaption></figure>\n"
+        + (tables.details("The numbers", numbers) if numbers else "")
+    )
 
 
 def _trials_shown(table: Table, experiments: Sequence[str], dims: Sequence[int]) -> str:

@@ -51,8 +51,23 @@ def claims(found: Iterable[Claim]) -> str:
         content = "<br>".join(map(html.escape, claim.words))
         content += bullets(map(html.escape, claim.measured))
         content += details(f"checks that hold: {claim.held}", checks)
-        rows.append((claim.section, content, coloured(claim.verdict)))
+        section = f'<span id="{claim.name}">{claim.section}</span>'
+        rows.append((section, content, coloured(claim.verdict)))
     return grid(["Section", "Claim, and what was measured", "Verdict"], rows)
+
+
+def summary(found: Iterable[Claim]) -> str:
+    """Return one row for each claim: how we read it, its verdict, and a link to the details."""
+    rows = [
+        (
+            claim.section,
+            f'<a href="#{claim.name}">{html.escape(claim.reading)}</a>',
+            claim.held,
+            coloured(claim.verdict),
+        )
+        for claim in found
+    ]
+    return grid(["Section", "Claim, as we read it", "Checks that hold", "Verdict"], rows)
 
 
 def cells(table: Table, experiments: Sequence[str], dims: Sequence[int] = (80, 200)) -> str:
