@@ -65,7 +65,7 @@ def representations(table: Table) -> Iterator[Check]:
     "We determined this equation [of eta_B] by fitting a parametric model ...",
 )
 def eta_B(table: Table) -> Iterator[Check]:
-    """No multiple of the fitted eta_B saves a quarter of the evaluations over all five functions."""
+    """No multiple of the fitted eta_B saves a quarter of the evaluations over the functions."""
     bounds = Expectation("does not save a quarter", 0.75, typically=True)
     for solver in protocol.ETA_B:
         for dim in (80, 200):
@@ -169,7 +169,7 @@ def level_with_sep_cma(table: Table) -> Iterator[Check]:
     "to Sep-CMA, and it also shows better performance than VD-CMA.",
 )
 def ahead_on_rosenbrock(table: Table) -> Iterator[Check]:
-    """On Rosenbrock, VD-CMA needs more evaluations than CR-FM-NES, and Sep-CMA substantially more."""
+    """On Rosenbrock, VD-CMA needs more evaluations than CR-FM-NES, Sep-CMA substantially more."""
     for other, bounds in (
         (protocol.SEP_CMA, Expectation("substantially ahead", 1.5)),
         (protocol.VD_CMA, _AHEAD),

@@ -19,9 +19,9 @@ from fmnes.experiments.verdicts import RULE, Agreement, Claim, agreements, over_
 
 _METRIC = "Smaller is better. "
 _BARS = (
-    "Error bars: 95 % bootstrap intervals over trials; an arrow means that the interval has no upper "
-    "end. A fraction gives the trials that reached the target, where not all did; it is at the top "
-    "edge where none did. "
+    "Error bars: 95 % bootstrap intervals over trials; an arrow means that the interval has no "
+    "upper end. A fraction gives the trials that reached the target, where not all did; it is at "
+    "the top edge where none did. "
 )
 _RED = (
     f"CR-FM-NES red ({SIGNS[protocol.PAPER]} the paper's variant, {SIGNS[protocol.SAFE]} the safe "
@@ -39,10 +39,10 @@ _CAPTIONS = {
     "representations": "Five forms of the covariance matrix, d = 80, λ = 18: R1-NES (purple) has "
     "one direction v, Sep-CMA (green) a diagonal D, VD-CMA (blue) and CR-FM-NES (red) have both, "
     f"FM-NES (cyan) has a full matrix. {_METRIC}{_BARS}",
-    "ablation": "The paper's method without some of its parts: evaluations divided by success rate, "
-    f"relative to the whole method, at the smallest λ. {_BARS}",
-    "eta-b": "The paper's method with multiples of its fitted learning rate: evaluations divided by "
-    f"success rate, relative to the fitted rate, at the smallest λ. {_BARS}",
+    "ablation": "The paper's method without some of its parts: evaluations divided by success "
+    f"rate, relative to the whole method, at the smallest λ. {_BARS}",
+    "eta-b": "The paper's method with multiples of its fitted learning rate: evaluations divided "
+    f"by success rate, relative to the fitted rate, at the smallest λ. {_BARS}",
 }
 _FIGURES = {  # a heading, and the figures below it
     "Against FM-NES, d = 80": ("learning-rates", "against-fm-nes", "computation-time"),
@@ -81,7 +81,7 @@ _INTRODUCTION = """\
 strategy for high-dimensional problems&rdquo;, CEC 2022, and checks each claim of the paper. A trial
 minimizes a function of d variables with a population of &lambda; candidates. It succeeds if it
 reaches 10<sup>&minus;10</sup> within 5d&middot;10<sup>4</sup> evaluations. The metric is the mean
-number of evaluations of the successful trials divided by the success rate: smaller is better.</p>"""
+number of evaluations of the successful trials, divided by the success rate: less is better.</p>"""
 _HOW_TO_READ = """\
 <p>Each claim is translated into checks. A check compares ratios of the metric of two solvers at the
 same &lambda;, or the geometric mean of these ratios (&ldquo;typically&rdquo;), with bounds. Each
