@@ -33,6 +33,7 @@ MARKS = {
     "gymnasium": pytest.mark.examples,
     "mujoco": pytest.mark.examples,
     "sklearn": pytest.mark.examples,
+    "py_wake": pytest.mark.examples,
     "evosax": pytest.mark.examples,
     "nevergrad": pytest.mark.examples,
 }
