@@ -1,4 +1,4 @@
-"""What cmaes' limit on the step size does on Rosenbrock's function: docs/paper.md, "Witnesses".
+"""What cmaes' limit on the step size does on Rosenbrock's function: docs/paper.md, "Other implementations".
 
     python benchmarks/cmaes_limit.py     # some ten minutes
 
