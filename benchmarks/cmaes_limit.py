@@ -1,4 +1,4 @@
-"""What cmaes' limit on the step size does on Rosenbrock's function: docs/paper.md, "Other implementations".
+"""What the limit on the step size in cmaes does on Rosenbrock's function (see docs/paper.md).
 
     python benchmarks/cmaes_limit.py     # some ten minutes
 
