@@ -1,10 +1,16 @@
 """One search at a time on one path."""
 
+import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 from checkpoints.common import Counted, digest, names, search, sphere
+
+from fmnes.storage.lock import in_use
+
+OTHER = "import sys, fmnes; fmnes.minimize(sum, [3.0] * 5, 1.0, checkpoint=sys.argv[1])"
 
 HOLD = """
 import sys, fmnes
@@ -81,3 +87,62 @@ def test_a_forked_worker_that_lives_on_does_not_hold_the_lock(path):
         assert search(sphere, path, maxiter=5).nit == 5
     finally:
         process.communicate()
+
+
+def test_a_copy_of_the_folder_does_not_release_the_lock(path, tmp_path_factory):
+    """As record locks did: they end when the process closes any descriptor of the file."""
+    refused = []
+
+    def fun(x):
+        if not refused:
+            shutil.copytree(path.parent, tmp_path_factory.mktemp("copy") / "folder")
+            assert in_use(f"{path}.lock")
+            done = subprocess.run(
+                [sys.executable, "-c", OTHER, path], capture_output=True, text=True, check=False
+            )
+            refused.append(done.stderr)
+        return sphere(x)
+
+    search(fun, path, maxiter=1)
+    assert f"used by process {os.getpid()} " in refused[0]
+    assert not in_use(f"{path}.lock")
+
+
+# The child of a fork ends in some way while its parent goes on; then it has seen its child end.
+ENDS = {
+    "exit": "sys.exit(5)",
+    "error": "raise ValueError('of the child')",
+    "return": "return 0.0",
+}
+CHILD = """
+import os, sys, fmnes
+calls, children = [], []
+def fun(x):
+    calls.append(x)
+    if len(calls) == 13:
+        children.append(os.fork())
+        if children == [0]:
+            {end}
+        os.waitpid(children[0], 0)
+        print(*sorted(os.listdir()), flush=True)
+    return float((x**2).sum())
+fmnes.minimize(fun, [3.0] * 5, 1.0, rng=1, maxiter=10, checkpoint="run.npz")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs fork")
+@pytest.mark.parametrize("end", ENDS)
+def test_a_forked_child_leaves_the_files_alone(path, end):
+    """Whether it ends, or goes on with a search that is not its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD.format(end=ENDS[end])],
+        cwd=path.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "run.npz run.npz.journal run.npz.lock"
+    counted = Counted()
+    assert digest(search(counted, path, maxiter=10)) == digest(search(sphere, maxiter=10))
+    assert counted.calls == []

@@ -86,6 +86,7 @@ class CheckpointFiles:
         self._path = checks.path("checkpoint", settings.path)
         self._previous, self._journal_path = f"{self._path}.previous", f"{self._path}.journal"
         self._lock = Lock(f"{self._path}.lock")
+        self._process = os.getpid()  # a forked child leaves the files to this process
         self._search = os.urandom(16)  # identifies the search that a journal belongs to
         self._fresh = True  # nothing of this search is on disk yet
         self._newest_is_whole = False  # True: the next save keeps it as the previous one
@@ -116,7 +117,7 @@ class CheckpointFiles:
             self._complain(error)
 
     def close(self) -> None:
-        """Write what is left, and release the files."""
+        """Write what is left, and release the files; in a forked child, only close them."""
         try:
             self._append(sync=self._settings.fsync != "never")
         finally:
@@ -176,7 +177,8 @@ class CheckpointFiles:
 
     def save(self, content: dict[str, Any], position: Position) -> None:
         """Write a checkpoint of the search before the generation at ``position``."""
-        if self._ahead:  # the files hold more than ``content`` does
+        # If values are ahead, the files hold more than ``content`` does.
+        if self._ahead or self._is_forked():
             return
         begun = time.monotonic()
         try:
@@ -265,7 +267,7 @@ class CheckpointFiles:
         self._entry = None
 
     def _append(self, *records: bytes, sync: bool = False) -> None:
-        if self._journal is None:
+        if self._journal is None or self._is_forked():
             return
         try:
             self._journal.append(*self._unwritten, *records)
@@ -297,6 +299,10 @@ class CheckpointFiles:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
+
+    def _is_forked(self) -> bool:
+        """Return whether this is a child that the objective or the callback has forked."""
+        return os.getpid() != self._process
 
     def _complain(self, error: OSError | RuntimeError) -> None:
         """Log a failure of the disk, or raise it if ``on_error`` says so."""

@@ -6,80 +6,115 @@ import os
 import platform
 import sys
 import threading
+import time
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
 
 logger = logging.getLogger("fmnes")
 
-# A record lock belongs to a process. The workers that the process forks do not inherit it, so a
-# worker that outlives the process does not block the path. All threads of the process share the
-# lock, so this table tells them apart.
-_held: dict[str, int] = {}
+_ATTEMPTS, _PAUSE = 5, 0.02  # `in_use` holds a lock for a moment; seconds between attempts
+_BEYOND = 2**20  # on Windows, nobody can read the byte that is locked: one behind the text
+
+# The locks that this process holds, by path. A lock belongs to an open file, not to the process:
+# closing another descriptor of the file, as a copy of the folder does, must not release it.
+_held: dict[str, "Lock"] = {}
 _guard = threading.Lock()
 
 
 def in_use(path: str | os.PathLike[str]) -> bool:
-    """Return whether another process holds the lock of this file.
+    """Return whether a process holds the lock of this file."""
+    with _guard:
+        if os.path.realpath(path) in _held:
+            return True
+        try:
+            file = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            return not _try_lock(file, shared=True)
+        except OSError:  # this file system has no locks
+            return False
+        finally:
+            os.close(file)  # releases the lock
 
-    The process that holds the lock must not call this function: it would release its own lock.
-    """
-    try:
-        file = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        return not _try_lock(file)
-    finally:
-        os.close(file)  # releases the lock
 
-
-def _try_lock(file: int) -> bool:
-    """Lock an open file; return False if another process holds it, or on Windows."""
-    if sys.platform == "win32":
-        return False
+def _try_lock(file: int, *, shared: bool = False) -> bool:
+    """Lock an open file until it is closed; return False if another open file has the lock."""
     try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if sys.platform == "win32":
+            os.lseek(file, _BEYOND, os.SEEK_SET)
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+            os.lseek(file, 0, os.SEEK_SET)
+        else:
+            fcntl.flock(file, fcntl.LOCK_NB | (fcntl.LOCK_SH if shared else fcntl.LOCK_EX))
     except (BlockingIOError, PermissionError):
         return False
     return True
+
+
+def _leave_locks_to_the_parent() -> None:
+    """Close the locked files that a forked child inherits.
+
+    They stay locked until all copies are closed: a child that outlives its parent would block the
+    path. The child never unlocks them, because that would release the lock of the parent.
+    """
+    global _guard
+    for lock in _held.values():
+        os.close(lock.file)
+    _held.clear()
+    _guard = threading.Lock()  # another thread may have held it
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_leave_locks_to_the_parent)
 
 
 class Lock:
     """A lock in the form of a file, which is removed when the lock is released.
 
     ``path`` is the path that is locked, with ``.lock`` appended. ``name`` is the name of the user's
-    argument, for error messages. On Windows, and on file systems without locks, nothing is locked.
+    argument, for error messages. On file systems without locks, nothing is locked.
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str = "checkpoint") -> None:
         self._path = os.path.realpath(path)
         self._name = name
-        self._file: int | None = None
+        self.file = -1  # open while the lock is held
 
     def acquire(self) -> None:
         """Take the lock unless we hold it already; RuntimeError if somebody else holds it."""
-        if self._file is not None:
-            return
         with _guard:
-            if _held.get(self._path) == os.getpid():
+            holder = _held.get(self._path)
+            if holder is self:
+                return
+            if holder is not None:
                 raise self._refusal("this process")
-            self._file = self._locked_file()
-            _held[self._path] = os.getpid()
-        os.ftruncate(self._file, 0)
+            self.file = self._locked_file()
+            _held[self._path] = self
+        os.ftruncate(self.file, 0)
         with contextlib.suppress(OSError):  # a full disk: the text is only for error messages
-            os.write(self._file, f"process {os.getpid()} on {platform.node()}".encode())
+            os.write(self.file, f"process {os.getpid()} on {platform.node()}".encode())
 
     def release(self) -> None:
-        """Release the lock if we hold it."""
-        if self._file is None:
-            return
+        """Release the lock if this process holds it; a forked child does not."""
         with _guard:
-            with contextlib.suppress(OSError):  # the folder may be gone or read-only by now
-                os.unlink(self._path)
-            os.close(self._file)
-            self._file = None
-            del _held[self._path]
+            if _held.get(self._path) is not self:
+                return
+            try:
+                if sys.platform != "win32":  # where an open file cannot be removed
+                    self._remove()
+            finally:
+                del _held[self._path]
+                os.close(self.file)
+            if sys.platform == "win32":
+                self._remove()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError):  # the folder may be gone or read-only by now
+            os.unlink(self._path)
 
     def __enter__(self) -> "Lock":
         self.acquire()
@@ -105,11 +140,13 @@ class Lock:
             os.close(file)
 
     def _lock(self, file: int) -> None:
-        if sys.platform == "win32":
-            return
         try:
-            if not _try_lock(file):
-                raise self._refusal(os.pread(file, 100, 0).decode() or "?")
+            for _ in range(_ATTEMPTS):
+                if _try_lock(file):
+                    return
+                time.sleep(_PAUSE)
+            os.lseek(file, 0, os.SEEK_SET)
+            raise self._refusal(os.read(file, 100).decode(errors="replace") or "?")
         except OSError as error:
             logger.warning(
                 "%s: this file system has no locks (%s); run one search at a time on this path",
