@@ -227,7 +227,14 @@ class Runs:
 
 
 # The arguments that the fields of a Setup come from.
-_ARGUMENTS = {"mean": "x0", "deviations": "sigma0", "box": "bounds", "seed": "rng"}
+_ARGUMENTS = {
+    "settings": "settings of the method",
+    "mean": "x0",
+    "deviations": "sigma0",
+    "shape": "initial shape (D, v or C)",
+    "box": "bounds",
+    "seed": "rng",
+}
 
 
 def _check_same(
@@ -263,7 +270,7 @@ def _equal(a: Any, b: Any) -> bool:
         return _equal(tuple(vars(a).values()), tuple(vars(b).values()))
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(_equal, a, b))
-    if a is None or b is None or isinstance(a, str):
-        return bool(a is b or a == b)
+    if any(value is None or isinstance(value, str) for value in (a, b)):
+        return type(a) is type(b) and bool(a == b)
     here, there = (np.asarray(to_host(value)) for value in (a, b))
     return here.dtype == there.dtype and np.array_equal(here, there)

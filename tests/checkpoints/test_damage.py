@@ -168,6 +168,27 @@ def test_a_journal_of_another_search_is_not_read(path, tmp_path_factory, expecte
     assert resumed(path) == (expected, 30 * 8 - 15 * 8)
 
 
+# === Missing ===
+
+
+@pytest.mark.parametrize("resume", ["auto", "must"])
+def test_a_checkpoint_that_was_deleted(path, resume, expected):
+    """The other files are still there: nothing is started or changed."""
+    path.unlink()
+    before = {name: (path.parent / name).read_bytes() for name in names(path.parent)}
+    with pytest.raises(FileNotFoundError, match=r"^checkpoint: .*run.npz.previous") as error:
+        search(sphere, path, resume=resume, **OPTIONS)
+    assert "run.npz.journal" in str(error.value)
+    assert {name: (path.parent / name).read_bytes() for name in names(path.parent)} == before
+    shutil.copy(f"{path}.previous", path)  # what the message advises
+    assert resumed(path) == (expected, 30 * 8 - 164)
+
+
+def test_a_search_that_is_to_start_again_needs_no_checkpoint(path, expected):
+    path.unlink()
+    assert digest(search(sphere, path, resume="never", **OPTIONS)) == expected
+
+
 # === Crafted ===
 
 

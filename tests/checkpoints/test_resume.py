@@ -183,6 +183,7 @@ def test_a_seed_that_was_not_given_is_kept_from_the_start(path):
         ({"method": "vd-cma"}, "method"),
         ({"method": fmnes.CRFMNES(variant="paper")}, "settings"),
         ({"method": fmnes.CRFMNES(D=[1, 1, 1, 1, 2])}, "settings"),
+        ({"method": fmnes.CRFMNES(D=np.array([1.0, 1, 1, 1, 2]))}, "settings"),
         ({"bounds": [(-9, 9)] * 5}, "bounds"),
         ({"popsize": 20}, r"popsize \(8 there\)"),
         ({"rng": 2}, "rng"),
@@ -216,9 +217,10 @@ def test_never_starts_anew_and_leaves_nothing_of_the_old(path):
     assert len(rest.calls) == 5 * 8 - 2
 
 
-def test_a_file_that_was_removed_starts_anew(path):
+def test_a_search_whose_files_were_all_removed_starts_anew(path):
     search(sphere, path, maxiter=9)
-    path.unlink()
+    for name in names(path.parent):
+        (path.parent / name).unlink()
     counted = Counted()
     assert search(counted, path, maxiter=5).nit == 5
     assert len(counted.calls) == 5 * 8

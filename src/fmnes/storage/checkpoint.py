@@ -127,12 +127,15 @@ class CheckpointFiles:
     def load(self, names: tuple[str, ...], *, must: bool) -> dict[str, Any] | None:
         """Return the newest undamaged checkpoint, or None if there is none.
 
-        If ``must`` is true, a missing checkpoint is a FileNotFoundError.
+        A missing checkpoint is a FileNotFoundError if ``must`` is true, or if other files of a
+        search are still there: that search would be lost if another one started.
         """
         if not os.path.exists(self._path):
-            if must:
+            left = [path for path in (self._previous, self._journal_path) if os.path.exists(path)]
+            if left or must:
                 raise FileNotFoundError(
                     f"checkpoint: expected a saved search at {self._path}, got none"
+                    + (f", but found {' and '.join(left)}; {self._advice()}" if left else "")
                 )
             return None
         names = (*names, "search")
@@ -147,6 +150,13 @@ class CheckpointFiles:
         self._search = bytes.fromhex(saved.pop("search"))
         self._fresh = False
         return saved
+
+    def _advice(self) -> str:
+        """Return what to do if only the newest checkpoint is missing."""
+        again = "to start again, use resume='never'"
+        if not os.path.exists(self._previous):
+            return again
+        return f"to continue, copy {self._previous} to {self._path}; {again}"
 
     def resume(self, position: Position) -> None:
         """Read the values since the checkpoint, which was taken at ``position``."""
