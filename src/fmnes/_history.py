@@ -22,7 +22,9 @@ COLUMNS: dict[str, type] = {
     "seconds_objective": np.float64,
     "seconds_optimizer": np.float64,
 }
-PHASES = {1: "movement", 2: "stagnation", 3: "convergence"}
+# What users see. The papers say movement, stagnation and convergence; but a search that "stagnates"
+# in this sense is healthy: it adapts its shape while the mean moves little.
+PHASES = {1: "moving", 2: "adapting", 3: "converging"}
 _DTYPE = np.dtype(list(COLUMNS.items()))
 
 

@@ -1,5 +1,6 @@
 """Progress of a search: a bar of tqdm, one line that is rewritten, or a line every ten seconds."""
 
+import contextlib
 import math
 import sys
 import time
@@ -21,19 +22,25 @@ class Progress:
         self._bar: Any = None
         self._begun: tuple[float, int] | None = None  # time and nfev at the first update
         self._shown = -math.inf
-        self._unseen: Runs | None = None  # the search, if it advanced since the last line
+        self._has_ended = False
+        self._last: Runs | None = None  # the search, after the last update
+        self._is_seen = True  # whether that state was shown
 
     def update(self, runs: Runs) -> None:
         """Show the state of the search, if it is time."""
-        if not self._on:
-            return
-        now = time.monotonic()
+        if self._on:
+            try:
+                self._update(runs, time.monotonic())
+            except OSError:  # standard error is a file on a full disk, or a closed pipe
+                self._on = False
+
+    def _update(self, runs: Runs, now: float) -> None:
         if self._begun is None:
             self._begun = now, runs.nfev - runs.current.popsize
             if self._is_live:
                 self._bar = _tqdm_bar(runs.budget.maxfevals, self._begun[1])
         is_due = now - self._shown >= (_EVERY if self._is_live else _EVERY_LINE)
-        self._unseen = None if is_due else runs
+        self._last, self._is_seen = runs, is_due
         if is_due:
             self._shown = now
             self._show(runs, now)
@@ -53,19 +60,25 @@ class Progress:
 
     def close(self) -> None:
         """Show the last state, and end the line."""
-        if self._unseen is not None:
-            self._show(self._unseen, time.monotonic())
-        if self._bar is not None:
-            self._bar.close()
-        elif self._is_live and self._begun is not None:
-            print(file=sys.stderr)
+        if not self._on:
+            return
+        self._has_ended = True
+        with contextlib.suppress(OSError):  # see `update`
+            if self._bar is not None:
+                self._bar.total = None  # or it would show a time left
+            if self._last is not None and (self._is_live or not self._is_seen):
+                self._show(self._last, time.monotonic())
+            if self._bar is not None:
+                self._bar.close()
+            elif self._is_live and self._begun is not None:
+                print(file=sys.stderr)
 
     def _words(self, runs: Runs, now: float) -> list[str]:
         """Return the state of the search, its speed and the time left, as texts."""
         words = _headline(runs)
         begun, nfev = self._begun or (now, 0)
         rate = (runs.nfev - nfev) / (now - begun) if now > begun else 0.0
-        left = _seconds_left(runs, rate)
+        left = None if self._has_ended else _seconds_left(runs, rate)
         if self._bar is None and rate:
             words.append(f"{rate:.3g} evaluations/s")
         # tqdm shows the rate itself, and the time left if the limit is a number of evaluations.

@@ -90,8 +90,8 @@ def test_phases_and_seconds_of_each_generation():
     seconds = np.array([1.0, 2.0, 3.0, 40.0])
     history = made_up(4, phase=phase, seconds_objective=seconds, nfev=[10, 20, 30, 50])
     shown = panels(fmnes.plot(history))
-    assert list(stairs(shown["phases"])) == ["movement", "stagnation", "convergence"]
-    for label, code in {"movement": 1, "stagnation": 2, "convergence": 3}.items():
+    assert list(stairs(shown["phases"])) == ["moving", "adapting", "converging"]
+    for label, code in {"moving": 1, "adapting": 2, "converging": 3}.items():
         above, edges, below = stairs(shown["phases"])[label]
         assert edges.tolist() == [0, 10, 20, 30, 50]
         assert (above - below).tolist() == [float(p == code) for p in phase]
@@ -107,7 +107,7 @@ def test_bands_of_a_long_run():
     rng = np.random.default_rng(1)
     history = made_up(1234, phase=rng.integers(1, 4, 1234), seconds_optimizer=rng.random(1234))
     shown = panels(fmnes.plot(history))
-    above, edges, below = stairs(shown["phases"])["stagnation"]
+    above, edges, below = stairs(shown["phases"])["adapting"]
     mean, same_edges, _ = stairs(shown["seconds"])[
         f"optimizer: {history['seconds_optimizer'].sum():.3g} s in all"
     ]

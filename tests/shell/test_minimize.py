@@ -1,7 +1,10 @@
 """minimize: callbacks, interrupts, progress, workers, history, plots."""
 
 import csv
+import errno
+import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -185,9 +188,35 @@ def test_progress_in_a_log_is_a_line_now_and_then(capsys):
     first, last = capsys.readouterr().err.splitlines()
     assert first.startswith("8 evaluations, best ")
     assert last.startswith(f"400 evaluations, best {result.fun:.6g}, sigma {result.sigma:.3g}, ")
-    phase = {1: "movement", 2: "stagnation", 3: "convergence"}[result.history["phase"][-1]]
+    phase = {1: "moving", 2: "adapting", 3: "converging"}[result.history["phase"][-1]]
     assert f", {phase}, " in last
-    assert last.endswith("evaluations/s, 0:00:00 left")
+
+
+@pytest.mark.parametrize("tqdm", [True, False])
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_search_that_ended_shows_no_time_left(tqdm, is_terminal, capsys, monkeypatch):
+    """Although it ended long before its budget."""
+    if not tqdm:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    options = {"ftarget": 1e-2, "maxfevals": 10**7, "timeout": 3600, "rng": 1, "progress": True}
+    fmnes.minimize(sphere, [3.0] * 4, 1.0, **options)
+    end = re.split("[\r\n]", capsys.readouterr().err.strip())[-1]
+    assert "best" in end
+    assert "left" not in end
+    assert "<" not in end  # tqdm's sign before the time left
+
+
+def test_progress_that_cannot_be_shown_does_not_end_the_search(monkeypatch):
+    """Standard error may be a file on a full disk."""
+
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    result = fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=20, rng=1, progress=True)
+    assert result.nit == 20
 
 
 # === History, Result and plots ===
