@@ -68,6 +68,7 @@ def test_the_page_follows_a_run_to_its_end(browser, url, tmp_path):
 
     process = run(tmp_path, 800)
     until(lambda: text(browser, "state") == "running" and text(browser, "nfev") != "–")
+    assert re.fullmatch(r"\d+:\d\d:\d\d", text(browser, "left"))
     seen = []
     while text(browser, "state") == "running":
         now = [text(browser, name) for name in ("nfev", "best", "sigma", "condition", "rate")]
@@ -89,15 +90,26 @@ def test_the_page_follows_a_run_to_its_end(browser, url, tmp_path):
     assert number(browser, "best") == pytest.approx(found["fun"], rel=1e-5)
     assert number(browser, "sigma") == pytest.approx(columns["sigma"][-1], rel=1e-3)
     assert number(browser, "condition") == pytest.approx(columns["condition"][-1], rel=1e-3)
-    phases = {1: "movement", 2: "stagnation", 3: "convergence"}
+    phases = {1: "moving", 2: "adapting", 3: "converging"}
     assert text(browser, "phase") == phases[columns["phase"][-1]]
     assert number(browser, "nfailed") == found["nfailed"] > 0
-    assert text(browser, "left") == "–"
+    assert not browser.find_element("id", "left").is_displayed()  # it has ended
+    assert_best_candidate(browser, found["x"])
     # As text: what an objective says must not become part of the page.
     assert text(browser, "failure-last") == "ValueError: <b>too large</b>"
     assert_curves(browser, columns)
     assert_hovering_shows_values(browser, columns)
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def assert_best_candidate(browser, x):
+    head = text(browser, "candidate-head")
+    shown = [float(word) for word in head.partition("(")[0].split(",")]
+    assert shown == pytest.approx(x, rel=1e-4)
+    assert head.endswith("(5 variables)")
+    browser.find_element("css selector", "#candidate summary").click()
+    lines = [line.split(" = ") for line in text(browser, "candidate-all").splitlines()]
+    assert {name: float(value) for name, value in lines} == {f"x[{i}]": x[i] for i in range(5)}
 
 
 def assert_curves(browser, columns):

@@ -54,14 +54,14 @@ def environment():
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
 
 
-def start(*arguments, cwd):
+def start(*arguments, cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE):
     """`fmnes ...` as a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "fmnes", *map(str, arguments)],
         cwd=cwd,
         env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
         text=True,
     )
 

@@ -92,7 +92,7 @@ def test_programs_end_with_all_that_they_have_started(way, tmp_path):
     pids.mkdir()
     (tmp_path / "hangs.py").write_text(HANGS)
     seconds = "2" if way == "timeout" else "600"
-    words = ["--x0", "3", "--sigma0", "1", "--popsize", "2", "--workers", "2"]
+    words = ["--x0", "3", "--dim", "1", "--sigma0", "1", "--popsize", "2", "--workers", "2"]
     words += ["--evaluation-timeout", seconds]
     command = f"{sys.executable} -S hangs.py {{file}}"
     process = start("run", "--command", command, *words, *QUIET, "--out", "out", cwd=tmp_path)
@@ -120,7 +120,7 @@ def test_a_second_interrupt_ends_it_at_once(tmp_path):
         "    except KeyboardInterrupt: open('asked', 'w').close()\n"
         "    time.sleep(600)\n"
     )
-    words = ["run", "stubborn:f", "--x0", "3", "--sigma0", "1", "--out", "out"]
+    words = ["run", "stubborn:f", "--x0", "3", "--dim", "1", "--sigma0", "1", "--out", "out"]
     process = start(*words, cwd=tmp_path)
     until((tmp_path / "begun").exists)
     process.send_signal(signal.SIGINT)

@@ -92,7 +92,10 @@ def test_vectors_come_from_files(suffix, tmp_path):
 
 def test_without_a_seed_the_one_that_was_drawn_is_kept(tmp_path):
     for out in ("a", "b"):
-        assert run("cli.common:sphere", "--x0", 1, "--sigma0", 1, "--maxiter", 3, out=out) == 0
+        assert (
+            run("cli.common:sphere", "--x0", 1, "--dim", 1, "--sigma0", 1, "--maxiter", 3, out=out)
+            == 0
+        )
     seeds = [json.loads((tmp_path / out / "config.json").read_text())["rng"] for out in "ab"]
     assert seeds[0] != seeds[1]
     for out, seed in zip("ab", seeds, strict=True):
@@ -100,7 +103,7 @@ def test_without_a_seed_the_one_that_was_drawn_is_kept(tmp_path):
 
 
 def test_a_new_folder_is_named_after_the_function(tmp_path, capsys):
-    words = ["--x0", "1", "--sigma0", "1", "--maxiter", "2", "--no-plot"]
+    words = ["--x0", "1", "--dim", "1", "--sigma0", "1", "--maxiter", "2", "--no-plot"]
     for _ in range(2):
         assert main(["run", "cli.common:sphere", *words]) == 0
     folders = sorted(tmp_path.glob("fmnes-sphere-*"))
@@ -126,6 +129,7 @@ def test_a_program_gives_the_bits_of_the_function(way, tmp_path):
     error = (tmp_path / "out" / "first_error.txt").read_text()
     assert "program.py exited with status 1: x[0] is too large" in error
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "best.txt",
         "checkpoint.npz",
         "checkpoint.npz.journal",
         "checkpoint.npz.journal.previous",
@@ -149,7 +153,18 @@ def test_a_program_gives_the_bits_of_the_function(way, tmp_path):
 )
 def test_a_program_that_fails_always(code, why, tmp_path, capsys):
     (tmp_path / "program.py").write_text(code)
-    words = ["--x0", "3", "--sigma0", "1", "--popsize", "2", "--evaluation-timeout", "0.2"]
+    words = [
+        "--x0",
+        "3",
+        "--dim",
+        "1",
+        "--sigma0",
+        "1",
+        "--popsize",
+        "2",
+        "--evaluation-timeout",
+        "0.2",
+    ]
     if "sleep" not in code:
         words[-1] = "60"
     assert run("--command", f"{sys.executable} -S program.py", *words) == 1
@@ -166,13 +181,13 @@ def test_a_failing_program_is_tried_again(tmp_path):
         "except FileExistsError: print(float(sys.stdin.readline()) ** 2)\n"
         "else: sys.exit(3)\n"
     )
-    words = ["--x0", 3, "--sigma0", 1, "--rng", 1, "--maxiter", 2, "--retries", 1]
+    words = ["--x0", 3, "--dim", 1, "--sigma0", 1, "--rng", 1, "--maxiter", 2, "--retries", 1]
     assert run("--command", f"{sys.executable} -S program.py", *words) == 0
     assert_same(tmp_path / "out", fmnes.minimize(lambda x: x[0] ** 2, [3.0], 1.0, rng=1, maxiter=2))
 
 
 def test_a_failure_may_end_the_search(tmp_path, capsys):
-    words = ["--x0", 3, "--sigma0", 1, "--on-error", "raise"]
+    words = ["--x0", 3, "--dim", 1, "--sigma0", 1, "--on-error", "raise"]
     assert run("--command", "false", *words) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("fmnes run: EvaluationError: ")
@@ -182,7 +197,7 @@ def test_a_failure_may_end_the_search(tmp_path, capsys):
 
 # --- Errors ---------------------------------------------------------------------------------------
 
-START = ["--x0", "3", "--sigma0", "1"]
+START = ["--x0", "3", "--dim", "1", "--sigma0", "1"]
 SPHERE = ["cli.common:sphere"]
 # The argument that the message begins with, what came, and the words after `fmnes run`.
 WRONG = [
@@ -197,6 +212,7 @@ WRONG = [
     ("--bounds", "nan", [*SPHERE, *START, "--bounds", "nan", "5"]),
     ("--bounds[0]: ", "(5.0, 4.0)", [*SPHERE, *START, "--bounds", "5", "4"]),
     ("--sigma0", "-1", [*SPHERE, *START, "--sigma0", "-1"]),
+    ("--dim", "none", [*SPHERE, "--x0", "3", "--sigma0", "1"]),
     ("--dim", "0", [*SPHERE, *START, "--dim", "0"]),
     ("--dim", "1.5", [*SPHERE, *START, "--dim", "1.5"]),
     ("--maxfevals", "1.5", [*SPHERE, *START, "--maxfevals", "1.5"]),

@@ -2,17 +2,20 @@
 
 import http.client
 import json
+import math
 import os
 import re
 import threading
 import time
+import tracemalloc
 
 import pytest
-from cli.common import history, nrows, start, until
+from cli.common import history, nrows, result, start, until
 
 from fmnes.cli import main
 from fmnes.cli._folder import Folder
-from fmnes.cli._watch import Server, View
+from fmnes.cli._view import View
+from fmnes.cli._watch import Server
 
 
 @pytest.fixture
@@ -72,6 +75,67 @@ def test_long_runs_are_thinned(tmp_path):
     assert data["curves"]["nfev"][-1] == data["last"]["nfev"] == first["last"]["nfev"]
 
 
+def test_a_long_history_is_not_held_in_memory(tmp_path):
+    run(tmp_path, "cli.common:rows --x0 3 --dim 3 --sigma0 2 --vectorized")
+    path = tmp_path / "out" / "history.csv"
+    header, *lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(header + b"".join(lines) * (20_000_000 // len(b"".join(lines))))
+    view = View(Folder(tmp_path / "out"))
+    tracemalloc.start()
+    try:
+        data = view.data()
+        assert tracemalloc.get_traced_memory()[1] < path.stat().st_size / 2
+    finally:
+        tracemalloc.stop()
+    assert data["rows"] % len(lines) == 0
+    assert 400 <= len(data["curves"]["best"]) <= 801
+    path.write_bytes(path.read_bytes() + lines[0])
+    assert view.data()["rows"] == data["rows"] + 1
+
+
+def test_an_infinite_target_is_valid_json(server, tmp_path):
+    run(tmp_path, "cli.common:sphere --x0 3 --dim 2 --sigma0 2 --maxiter 3 --ftarget=-inf")
+    body = ask(server)[1]
+    config = (tmp_path / "out" / "config.json").read_bytes()
+    for text in (body, config):
+        json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert Folder(tmp_path / "out").read_options().ftarget == -math.inf
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff\xfe", b"1,2,3", b"a,b", b",".join([b"x"] * 14)])
+def test_damaged_rows_are_left_out(server, damage, tmp_path):
+    run(tmp_path, "cli.common:sphere --x0 3 --dim 2 --sigma0 2 --maxiter 9")
+    path = tmp_path / "out" / "history.csv"
+    whole = json.loads(ask(server)[1])
+    lines = path.read_bytes().splitlines()
+    path.unlink()
+    path.write_bytes(b"\n".join([*lines[:4], damage, *lines[5:], damage, b""]))
+    data = json.loads(ask(server)[1])
+    assert data["last"] == whole["last"]
+    best = whole["curves"]["best"]
+    assert data["curves"]["best"] == best[:3] + best[4:]
+
+
+def test_a_damaged_result_is_named(server, tmp_path):
+    run(tmp_path, "cli.common:sphere --x0 3 --dim 2 --sigma0 2 --maxiter 3")
+    for name in ("result.json", "config.json"):
+        (tmp_path / "out" / name).write_text("{")
+        data = json.loads(ask(server)[1])
+        assert (data["state"], data["rows"]) == ("stopped", 3)
+        assert "DIR: " in data["message"]
+
+
+def test_the_best_candidate_is_shown(server, tmp_path):
+    run(tmp_path, "cli.common:sphere --x0 3 --dim 20 --sigma0 2 --maxiter 30")
+    x = result(tmp_path / "out")["x"]
+    assert json.loads(ask(server)[1])["x"] == x
+    words = ["run", "cli.common:sphere", "--x0", f"@{tmp_path}/out/best.txt", "--sigma0", "1"]
+    out = str(tmp_path / "more")
+    assert main([*words, "--maxiter", "2", "--quiet", "--no-plot", "--out", out]) == 0
+    config = json.loads((tmp_path / "more" / "config.json").read_text())
+    assert config["x0"] == x
+
+
 def test_rows_are_taken_when_they_are_whole(tmp_path):
     run(tmp_path, "cli.common:sphere --x0 3 --dim 3 --sigma0 2 --maxiter 10")
     path = tmp_path / "out" / "history.csv"
@@ -123,7 +187,7 @@ def test_other_hosts_are_refused(server, host):
     ],
 )
 def test_there_is_no_way_to_other_files(server, path, tmp_path):
-    run(tmp_path, "cli.common:sphere --x0 3 --sigma0 2 --maxiter 2")
+    run(tmp_path, "cli.common:sphere --x0 3 --dim 1 --sigma0 2 --maxiter 2")
     assert ask(server, path)[0].status == 404
 
 

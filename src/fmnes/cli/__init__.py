@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import fmnes
 from fmnes.cli import _doctor, _methods, _run, _show
 from fmnes.cli._errors import CommandError
+from fmnes.cli._process import discard_unwritten, print_err
 
 _EPILOG = """\
 examples:
@@ -68,9 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = parsed.run(parsed)
     except CommandError as error:
-        print(f"fmnes {parsed.name}: {error}", file=sys.stderr)
+        print_err(f"fmnes {parsed.name}: {error}")
         return error.status
     except KeyboardInterrupt:
-        print(f"fmnes {parsed.name}: interrupted", file=sys.stderr)
+        print_err(f"fmnes {parsed.name}: interrupted")
         return _INTERRUPTED
+    finally:
+        discard_unwritten(sys.stderr)
     return status

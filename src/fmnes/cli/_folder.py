@@ -2,18 +2,23 @@
 
 config.json          the options of the run (`RunOptions`)
 history.csv          one row for each generation, appended during the run
+best.txt             the best candidate so far, one number per line
 checkpoint.npz ...   the search itself (docs/checkpoints.md lists the files)
 first_error.txt      the first evaluation that failed
 log.txt              messages about restarts, killed workers and disk errors
 result.json          the Result, written when the run ends
 plot.png             the figure of `fmnes plot`
+run.lock             which process is working on the run; removed when it ends
 """
 
+import contextlib
 import dataclasses
 import json
 import math
+import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +28,7 @@ from fmnes import Result, Status
 from fmnes._runs import Runs
 from fmnes.cli._errors import UsageError
 from fmnes.cli._options import RunOptions
-from fmnes.storage.lock import in_use
+from fmnes.storage.lock import Lock, in_use
 
 
 class Folder:
@@ -34,29 +39,62 @@ class Folder:
         self.config, self.history = path / "config.json", path / "history.csv"
         self.result, self.plot = path / "result.json", path / "plot.png"
         self.first_error, self.log = path / "first_error.txt", path / "log.txt"
+        self.best, self.lock = path / "best.txt", path / "run.lock"
         self.evaluations = path / "evaluations"  # files of programs, while they run
 
     @classmethod
     def new(cls, out: str | None, options: RunOptions) -> "Folder":
-        """Return a folder without a run: ``out``, or one named after the objective and the time."""
+        """Make a folder: ``out``, or one named after the objective and the time."""
         if out is not None:
             folder = cls(Path(out).absolute())
-            if folder.config.exists():
-                raise UsageError(
-                    f"--out: expected a folder without a run, got {out} "
-                    f"(fmnes resume {out} continues that run)"
-                )
+            with folder._writing():
+                folder.path.mkdir(parents=True, exist_ok=True)
             return folder
         words = re.findall(r"\w+", options.title.split(":")[-1].replace("{file}", ""))
         clock = re.sub(r"[-:]", "", options.created[:19]).replace("T", "-")
         name = f"fmnes-{(words or ['run'])[0]}-{clock}"
-        names = (name, *(f"{name}-{k}" for k in range(2, 100)))
-        return cls(next(Path(n) for n in names if not Path(n).exists()).absolute())
+        for k in range(1, 1000):  # another run may have started in the same second
+            folder = cls(Path(name if k == 1 else f"{name}-{k}").absolute())
+            with folder._writing(), contextlib.suppress(FileExistsError):
+                folder.path.mkdir()
+                return folder
+        raise UsageError(f"--out: expected a folder, got none, and {name} and others exist")
+
+    @contextlib.contextmanager
+    def claimed(self, flag: str) -> Iterator[None]:
+        """Lock the folder, so that one process at a time writes to it; ``flag`` named it."""
+        lock = Lock(self.lock, flag)
+        try:
+            with self._writing():
+                lock.acquire()
+        except RuntimeError as error:
+            raise UsageError(str(error)) from None
+        with lock:
+            yield
+
+    def check_new(self) -> None:
+        """Raise a UsageError if there is a run in the folder."""
+        if self.config.exists():
+            shown = os.path.relpath(self.path)
+            raise UsageError(
+                f"--out: expected a folder without a run, got {shown} "
+                f"(fmnes resume {shown} continues that run)"
+            )
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turn an OSError into a UsageError about the folder."""
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"--out: expected a folder that can be written to, got {self.path} ({error})"
+            ) from None
 
     def read_options(self) -> RunOptions:
         """Return the options of the run in this folder."""
         try:
-            return RunOptions(**json.loads(self.config.read_text()))
+            return RunOptions(**json.loads(self.config.read_text(encoding="utf-8")))
         except (OSError, TypeError, ValueError) as error:
             raise UsageError(
                 f"DIR: expected the folder of a run, got {self.path} ({error})"
@@ -68,32 +106,37 @@ class Folder:
 
     def begin(self, options: RunOptions) -> None:
         """Prepare the folder for a run that starts or resumes."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            write_text(self.config, json.dumps(dataclasses.asdict(options), indent=1) + "\n")
-        except OSError as error:
+        checkpoint = self.checkpoint(options)
+        if in_use(f"{checkpoint}.lock"):
             raise UsageError(
-                f"--out: expected a folder that can be written to, got {self.path} ({error})"
-            ) from None
-        self.result.unlink(missing_ok=True)
+                f"--checkpoint: expected a file that nobody else is using, got {checkpoint}"
+            )
+        with self._writing():
+            write_text(self.config, _json(dataclasses.asdict(options)))
+            self.result.unlink(missing_ok=True)
         shutil.rmtree(self.evaluations, ignore_errors=True)
 
     def end(self, result: Result) -> None:
         """Write the result of a run that has ended."""
-        write_text(self.result, json.dumps(_plain(result), indent=1, allow_nan=False) + "\n")
         shutil.rmtree(self.evaluations, ignore_errors=True)
+        write_text(self.result, result_json(result))
 
     def ended(self) -> dict[str, Any] | None:
         """Return the content of result.json, or None while the run has not ended."""
         try:
-            found: dict[str, Any] = json.loads(self.result.read_text())
+            found = json.loads(self.result.read_text(encoding="utf-8"))
+            Status(found["status"])
         except FileNotFoundError:
             return None
-        return found
+        except (OSError, LookupError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"DIR: expected the folder of a run, got {self.path} (result.json: {error})"
+            ) from None
+        return dict(found)
 
-    def is_running(self, options: RunOptions) -> bool:
+    def is_running(self) -> bool:
         """Return whether a process is working on the run."""
-        return in_use(f"{self.checkpoint(options)}.lock")
+        return in_use(self.lock)
 
     def last_result(self, options: RunOptions) -> Result:
         """Return the Result as of the last checkpoint."""
@@ -105,30 +148,43 @@ class Folder:
 def write_text(path: Path, text: str) -> None:
     """Replace a file in one step, so that readers see either the old content or the new one."""
     temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_text(text)
-    temporary.replace(path)
+    try:
+        # An error message may hold what is no valid Unicode, such as parts of file names.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
-def _plain(result: Result) -> dict[str, Any]:
-    """Return a Result as JSON values; numbers that are not finite become words, such as "inf"."""
+def result_json(result: Result) -> str:
+    """Return the content of result.json."""
+    return _json(
+        {
+            "fun": result.fun,
+            "nfev": result.nfev,
+            "nit": result.nit,
+            "success": result.success,
+            "status": str(result.status),
+            "message": result.message,
+            "nfailed": result.nfailed,
+            "first_error": result.first_error,
+            "sigma": result.sigma,
+            "restarts": [{**vars(run), "status": str(run.status)} for run in result.restarts],
+            "x": np.asarray(result.x).tolist(),
+            "mean": np.asarray(result.mean).tolist(),
+        }
+    )
 
-    def number(value: float) -> float | str:
-        return float(value) if math.isfinite(value) else str(float(value))
 
-    return {
-        "fun": number(result.fun),
-        "nfev": result.nfev,
-        "nit": result.nit,
-        "success": result.success,
-        "status": str(result.status),
-        "message": result.message,
-        "nfailed": result.nfailed,
-        "first_error": result.first_error,
-        "sigma": number(result.sigma),
-        "restarts": [
-            {**vars(run), "fun": number(run.fun), "status": str(run.status)}
-            for run in result.restarts
-        ],
-        "x": [number(value) for value in np.asarray(result.x).tolist()],
-        "mean": [number(value) for value in np.asarray(result.mean).tolist()],
-    }
+def _json(value: Any) -> str:
+    """Return ``value`` as JSON; numbers that are not finite become words, such as "inf"."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(plain(value), indent=1, allow_nan=False) + "\n"

@@ -51,11 +51,21 @@ class RunOptions:
     retries: int
     on_error: Literal["raise", "penalize"]
 
+    def __post_init__(self) -> None:
+        for name in ("ftarget", "timeout"):  # JSON has no infinity: config.json holds "inf"
+            if isinstance(value := getattr(self, name), str):
+                object.__setattr__(self, name, float(value))
+
     @classmethod
     def from_arguments(cls, parsed: argparse.Namespace) -> "RunOptions":
         """Read the arguments of ``fmnes run``; check what needs neither objective nor search."""
         _check(parsed)
         x0 = arguments.numbers("--x0", parsed.x0)
+        if parsed.dim is None and np.size(x0) == 1:
+            raise UsageError(
+                "--dim: expected the number of variables, because --x0 is one number for all of "
+                "them, got none; add --dim 10 for ten variables, --dim 1 for one"
+            )
         dim = parsed.dim or np.size(x0)
         if np.size(x0) not in (1, dim):
             raise UsageError(f"--x0: expected one number or {dim} (--dim), got {np.size(x0)}")

@@ -3,11 +3,9 @@
 import argparse
 import contextlib
 import dataclasses
-import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,10 @@ from fmnes import Result, Status
 from fmnes._start import read_start
 from fmnes.cli import _arguments as arguments
 from fmnes.cli._command import add_command
-from fmnes.cli._errors import UsageError, arguments_as_flags, in_one_line
-from fmnes.cli._folder import Folder
+from fmnes.cli._errors import CommandError, UsageError, arguments_as_flags, in_one_line
+from fmnes.cli._folder import Folder, result_json
 from fmnes.cli._options import RunOptions
+from fmnes.cli._process import ending_forked_children, logged, print_err, print_out
 from fmnes.cli._recorder import Recorder
 
 _RUN_USAGE = """\
@@ -143,7 +142,11 @@ def run(parsed: argparse.Namespace) -> int:
     keep its result so far.
     """
     options = RunOptions.from_arguments(parsed)
-    return _search(Folder.new(parsed.out, options), options, parsed)
+    summary = _checked(options, parsed)
+    folder = Folder.new(parsed.out, options)
+    with folder.claimed("--out"):
+        folder.check_new()
+        return _search(folder, options, summary, parsed)
 
 
 def resume(parsed: argparse.Namespace) -> int:
@@ -152,107 +155,92 @@ def resume(parsed: argparse.Namespace) -> int:
     The flags replace those of the run.
     """
     folder = Folder(Path(parsed.dir).absolute())
-    options = folder.read_options()
-    if folder.is_running(options):
-        raise UsageError(f"DIR: expected a run that no process is working on, got {parsed.dir}")
-    names = ("ftarget", "maxfevals", "maxiter", "timeout", "workers")
-    new = {name: value for name, value in vars(parsed).items() if name in names}
-    changes = {name: value for name, value in new.items() if value is not None}
-    options = dataclasses.replace(options, **changes)
-    try:
-        os.chdir(options.cwd)
-    except OSError as error:
-        raise UsageError(
-            f"DIR: expected a run whose working directory exists, got {options.cwd} ({error})"
-        ) from None
-    return _search(folder, options, parsed)
+    folder.read_options()  # first: only the folder of a run is to be locked
+    with folder.claimed("DIR"):
+        options = folder.read_options()
+        names = ("ftarget", "maxfevals", "maxiter", "timeout", "workers")
+        new = {name: value for name, value in vars(parsed).items() if name in names}
+        changes = {name: value for name, value in new.items() if value is not None}
+        options = dataclasses.replace(options, **changes)
+        try:
+            os.chdir(options.cwd)
+        except OSError as error:
+            raise UsageError(
+                f"DIR: expected a run whose working directory exists, got {options.cwd} ({error})"
+            ) from None
+        return _search(folder, options, _checked(options, parsed), parsed)
 
 
-def _search(folder: Folder, options: RunOptions, parsed: argparse.Namespace) -> int:
-    """Check the options, run the search, and write the result."""
+def _checked(options: RunOptions, parsed: argparse.Namespace) -> str:
+    """Check the options before anything is written; return a summary of the search."""
     if options.cwd not in sys.path:
         sys.path.insert(0, options.cwd)
     with in_one_line("--debug shows where", debug=parsed.debug):  # the user's module is imported
-        objective = options.objective(folder.evaluations)
-    evaluator, search = options.evaluator(), options.search()
-    summary = _checked(search)
+        options.objective(Path())
+    options.evaluator()
+    with warnings.catch_warnings(record=True) as caught, arguments_as_flags():
+        warnings.simplefilter("always", fmnes.PopsizeWarning)
+        start = read_start(**options.search())
+    for warning in caught:
+        print_err(f"fmnes: {warning.message}")
+    return f"{start.setup.method}, dim {start.setup.mean.shape[0]}, popsize {start.popsize}"
+
+
+def _search(folder: Folder, options: RunOptions, summary: str, parsed: argparse.Namespace) -> int:
+    """Run the search in a folder that this process has claimed, and write the result."""
     shown = os.path.relpath(folder.path)
     folder.begin(options)
     if not parsed.quiet:
-        print(f"{options.title}: {summary}, rng {options.rng}; in {shown}", file=sys.stderr)
+        print_err(f"{options.title}: {summary}, rng {options.rng}; in {shown}")
+    with in_one_line(f"--debug shows where; fmnes resume {shown} continues", debug=parsed.debug):
+        result = _minimized(folder, options, progress=not parsed.quiet)
+    trouble = None
+    try:
+        folder.end(result)
+    except OSError as error:
+        trouble = f"{shown}/result.json was not written ({error.strerror}); it is printed above"
+    _show(result, shown)
+    if trouble is not None:
+        print_out(result_json(result))
+        raise CommandError(trouble)
+    if not parsed.no_plot and len(result.history):
+        try:
+            fmnes.plot(result).savefig(folder.plot, dpi=150)
+        except (ImportError, OSError) as error:
+            print_err(f"fmnes: no plot.png ({error})")
+    return _EXIT.get(result.status, 0)
+
+
+def _minimized(folder: Folder, options: RunOptions, *, progress: bool) -> Result:
+    """Return the result of the search, whose course is recorded in the folder."""
+    evaluator = options.evaluator()
     with (
-        in_one_line(f"--debug shows where; fmnes resume {shown} continues", debug=parsed.debug),
-        _logged(folder.log),
+        logged(folder.log),
         evaluator or contextlib.nullcontext(),
         contextlib.closing(Recorder(folder)) as recorder,
         warnings.catch_warnings(),
+        ending_forked_children(),
     ):
         warnings.simplefilter("ignore", fmnes.PopsizeWarning)  # `_checked` has shown it
         result = fmnes.minimize(
-            objective,
-            **search,
+            options.objective(folder.evaluations),
+            **options.search(),
             restarts=arguments.restarts(options.restarts),
             vectorized=options.vectorized,
             workers=evaluator,
             callback=recorder,
-            progress=not parsed.quiet,
+            progress=progress,
             checkpoint=folder.checkpoint(options),
         )
         recorder.finish(result)
-    folder.end(result)
-    _show(result, shown)
-    if not parsed.no_plot and len(result.history):
-        try:
-            fmnes.plot(result).savefig(folder.plot, dpi=150)
-        except ImportError as error:
-            print(f"fmnes: no plot.png ({error})", file=sys.stderr)
-    return _EXIT.get(result.status, 0)
-
-
-def _checked(search: dict[str, Any]) -> str:
-    """Check the arguments of the search before the folder is made; return a summary of them."""
-    with warnings.catch_warnings(record=True) as caught, arguments_as_flags():
-        warnings.simplefilter("always", fmnes.PopsizeWarning)
-        start = read_start(**search)
-    for warning in caught:
-        print(f"fmnes: {warning.message}", file=sys.stderr)
-    return f"{start.setup.method}, dim {start.setup.mean.shape[0]}, popsize {start.popsize}"
+    return result
 
 
 def _show(result: Result, shown: str) -> None:
     """Print the Result, the first error, and how to continue an interrupted run."""
-    print(result, flush=True)
+    print_out(str(result))
     if result.first_error is not None:
         last = result.first_error.strip().splitlines()[-1]
-        print(f"first failure: {last} (all of it: {shown}/first_error.txt)", file=sys.stderr)
+        print_err(f"first failure: {last} (all of it: {shown}/first_error.txt)")
     if result.status in (Status.INTERRUPTED, Status.TERMINATED):
-        print(f"fmnes resume {shown} continues the run", file=sys.stderr)
-
-
-@contextlib.contextmanager
-def _logged(path: Path) -> Iterator[None]:
-    """Write messages to the log of the run, and warnings to the terminal, each kind once."""
-    logger = logging.getLogger("fmnes")
-    file, terminal = logging.FileHandler(path), logging.StreamHandler()
-    file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    terminal.setFormatter(logging.Formatter(f"fmnes: %(message)s (further ones: {path.name})"))
-    terminal.setLevel(logging.WARNING)
-    shown: set[str] = set()
-
-    def is_new(record: logging.LogRecord) -> bool:  # a worker may be killed a thousand times
-        known = record.msg in shown
-        shown.add(record.msg)
-        return not known
-
-    terminal.addFilter(is_new)
-    before = logger.level
-    logger.setLevel(logging.INFO)
-    for handler in (file, terminal):
-        logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-        for handler in (file, terminal):
-            logger.removeHandler(handler)
-            handler.close()
+        print_err(f"fmnes resume {shown} continues the run")

@@ -106,7 +106,7 @@ def values_record(values: NDArray[np.float64]) -> bytes:
 
 def error_record(candidate: int, error: str) -> bytes:
     """Return the record of the error of a candidate, which precedes its value."""
-    return _CANDIDATE.pack(_ERROR, candidate) + error.encode("utf-8", "backslashreplace")
+    return _CANDIDATE.pack(_ERROR, candidate) + error.encode("utf-8", "surrogatepass")
 
 
 # === Writing ===
@@ -219,7 +219,7 @@ def _take(record: bytes, entries: list[Entry]) -> bool:
         return False
     if kind == _ERROR:
         try:
-            entry.errors[first] = content.decode()
+            entry.errors[first] = content.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             return False
     elif count == entry.popsize:

@@ -2,7 +2,7 @@
 
 // The page of `fmnes watch`: requests /data every second and draws it.
 
-const PHASES = { 1: "movement", 2: "stagnation", 3: "convergence" };
+const PHASES = { 1: "moving", 2: "adapting", 3: "converging" };
 const CHARTS = [
   { id: "objective", title: "Objective", log: true, shift: true, curves: {
     best: "best so far", generation_best: "best of the generation", median: "median" } },
@@ -188,10 +188,19 @@ function showTiles(data) {
   write("condition", short(last.condition));
   write("phase", PHASES[last.phase] ?? "–");
   write("rate", short(data.rate, 3));
-  const isRunning = data.state === "running" && data.maxfevals && data.rate;
-  write("left", isRunning ? clock((data.maxfevals - last.nfev) / data.rate) : "–");
+  byId("left").parentElement.hidden = data.state !== "running";  // no time is left of a run that ended
+  write("left", data.maxfevals && data.rate ? clock((data.maxfevals - last.nfev) / data.rate) : "–");
   write("nfailed", last.nfailed === null ? "–" : grouped(last.nfailed));
   byId("nfailed").parentElement.classList.toggle("bad", last.nfailed > 0);
+}
+
+function showCandidate({ x, dim }) {
+  byId("candidate").hidden = !x?.length;
+  if (!x?.length) return;
+  const head = x.slice(0, 8).map((value) => short(value, 5)).join(", ");
+  write("candidate-head", `${head}${dim > 8 ? ", …" : ""} (${grouped(dim)} variables)`);
+  const more = dim > x.length ? [`… the other ${grouped(dim - x.length)} are in best.txt`] : [];
+  write("candidate-all", [...x.map((value, i) => `x[${i}] = ${value}`), ...more].join("\n"));
 }
 
 function show(data) {
@@ -203,6 +212,7 @@ function show(data) {
   byId("state").dataset.state = data.state;
   write("message", data.message);
   showTiles(data);
+  showCandidate(data);
   for (const chart of CHARTS) {
     prepare(chart, data.curves);
     if (chart.tip.hidden) draw(chart);
