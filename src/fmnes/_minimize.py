@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
+from fmnes._history import DEFAULT_SIZE
 from fmnes._optimizer import Optimizer
 from fmnes._progress import Progress
 from fmnes._restarts import BIPOP, IPOP, read_restarts
@@ -42,6 +43,7 @@ def minimize(
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     resume: str = "auto",
+    history_size: float = DEFAULT_SIZE,
 ) -> Result:
     """Minimise a function of many variables, using only its values.
 
@@ -101,6 +103,9 @@ def minimize(
     resume : {"auto", "must", "never"}, optional
         "auto" resumes from ``checkpoint`` if the file exists; "must" raises an error if it does
         not; "never" starts again.
+    history_size : int, optional
+        The number of generations after which ``result.history`` is thinned out (see `History`);
+        math.inf keeps a row for every generation.
 
     Returns
     -------
@@ -133,6 +138,7 @@ def minimize(
         maxiter=maxiter,
         timeout=timeout,
         stopping=stopping,
+        history_size=history_size,
     )
     schedule, evaluation = read_restarts(restarts), _Evaluation(fun, args, vectorized, workers)
     with (

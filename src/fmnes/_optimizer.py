@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array, constant, to_host
+from fmnes._history import DEFAULT_SIZE, History, read_size
 from fmnes._population import Lineage, Population, Recipe
 from fmnes._record import Limits, Record
 from fmnes._restarts import NextRun
 from fmnes._result import Result, Run, Status, succeeded
 from fmnes._start import Start, initial_sigma_and_shape, read_start
-from fmnes._stopping import Budget, Stopping, reasons
+from fmnes._stopping import Budget, Stopping, reasons, windows
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import copied
 from fmnes.draws import Address
@@ -62,6 +63,9 @@ class Optimizer:
         Largest number of seconds.
     stopping : Stopping, optional
         The tolerances that end a search which has converged or makes no progress.
+    history_size : int
+        The number of generations after which the history is thinned out (see `History`); math.inf
+        keeps a row for every generation.
 
     Examples
     --------
@@ -88,21 +92,23 @@ class Optimizer:
         maxiter: int | None = None,
         timeout: float | None = None,
         stopping: Stopping | None = None,
+        history_size: float = DEFAULT_SIZE,
     ) -> None:
         start = read_start(
             x0, sigma0, method, popsize, bounds, rng, ftarget, maxfevals, maxiter, timeout, stopping
         )
-        self._begin(start, run=0, sigma_factor=1.0)
+        self._begin(start, History(size=read_size(history_size)), run=0, sigma_factor=1.0)
 
     def restarted(self, next_run: NextRun, budget: Budget) -> "Optimizer":
         """Return the next run of a restart schedule: the same search with other draws."""
         other = Optimizer.__new__(Optimizer)
         start = Start(self.setup, next_run.popsize, budget)
-        other._begin(start, run=self.run + 1, sigma_factor=next_run.sigma_factor)
+        history, sigma_factor = self.record.history.snapshot(), next_run.sigma_factor
+        other._begin(start, history, run=self.run + 1, sigma_factor=sigma_factor)
         return other
 
-    def _begin(self, start: Start, *, run: int, sigma_factor: float) -> None:
-        """Start run number ``run`` of a restart schedule."""
+    def _begin(self, start: Start, history: History, *, run: int, sigma_factor: float) -> None:
+        """Start run number ``run`` of a restart schedule; ``history`` is that of earlier runs."""
         self.setup, self._popsize, self.budget = start
         self.run, self._asked = run, False  # run 0 is the first of a restart schedule
         mean, xp = self.setup.mean, array_namespace(self.setup.mean)
@@ -122,7 +128,8 @@ class Optimizer:
             tiny=float(info.smallest_normal),
             huge=float(info.max),
         )
-        self.record = Record(limits, sigma0=float(sigma0))
+        recent = windows(self.setup.stopping, limits)
+        self.record = Record(limits, float(sigma0), recent, history)
 
     def _set_engine(
         self,
@@ -335,6 +342,7 @@ class Optimizer:
         self.setup, self.budget = saved["setup"], saved["budget"]
         self._popsize, self.run = saved["popsize"], saved["run"]
         self.record, self._asked = saved["tally"], saved["asked"]
+        self.record.set_windows(windows(self.setup.stopping, self.record.limits))
         params = self._algorithm.params(self.dim, self._popsize, self.setup.settings)
         self._set_engine(params, saved["state"], self.nit, saved["initial"], saved["best"])
 

@@ -90,10 +90,10 @@ class Progress:
 def _headline(runs: Runs) -> list[str]:
     """Return best value, step size, phase, failures and restarts, as texts."""
     record = runs.current.record
-    sigma, phase = (record.history.last(column, 1)[0] for column in ("sigma", "phase"))
-    words = [f"best {record.best_f:.6g}", f"sigma {sigma:.3g}"]
-    if phase in PHASES:
-        words.append(PHASES[int(phase)])
+    last = record.history.last
+    words = [f"best {record.best_f:.6g}", f"sigma {last.sigma:.3g}"]
+    if last.phase in PHASES:
+        words.append(PHASES[last.phase])
     if record.nfailed:
         words.append(f"{record.nfailed} failed")
     if runs.current.run:
@@ -120,7 +120,7 @@ def _clock(seconds: float) -> str:
 
 def _tqdm_bar(maxfevals: int | None, initial: int) -> Any:
     try:
-        from tqdm import tqdm
+        from tqdm.auto import tqdm  # in a notebook, the notebook's own bar
     except ImportError:
         return None
     return tqdm(total=maxfevals, initial=initial, unit=" evals", dynamic_ncols=True)

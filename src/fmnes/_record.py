@@ -2,10 +2,17 @@
 
 import math
 import time
+from array import array
+from collections import deque
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fmnes._history import History
 from fmnes.engines import Generation
+
+_MOST_RECENT = 100_000  # generations that the rule of stagnation looks at
 
 
 class Limits(NamedTuple):
@@ -19,10 +26,81 @@ class Limits(NamedTuple):
     huge: float
 
 
-class Record:
-    """Best value so far, counters, history and clock of one run."""
+class Windows(NamedTuple):
+    """How many of the last generations the stopping rules look at; 0 for a rule that is off."""
 
-    def __init__(self, limits: Limits, sigma0: float) -> None:
+    tolfun: int
+    stagnation: int
+
+
+class Recent:
+    """Best and median values of the generations in a window; of a long window, every n-th one.
+
+    The window of the rule of stagnation grows as d^1.5, so that it may not fit in memory.
+    """
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self._step = max(1, math.ceil(window / _MOST_RECENT))
+        self._count = math.ceil(window / self._step)
+        self._best, self._median = array("d"), array("d")  # at most 2 count + 1 values
+
+    def add(self, generation: int, best: float, median: float) -> None:
+        """Add the values of a generation, if it is one of those to keep."""
+        if generation % self._step == 0:
+            self._best.append(best)
+            self._median.append(median)
+            if len(self._best) > 2 * self._count:
+                del self._best[: -self._count or None], self._median[: -self._count or None]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the run is as long as the window."""
+        return len(self._best) >= self._count
+
+    def columns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the best and the median values in the window."""
+        best, median = np.array(self._best), np.array(self._median)
+        return best[-self._count :], median[-self._count :]
+
+    def resized(self, window: int) -> "Recent":
+        """Return the same values for another window."""
+        other = Recent(window)
+        if other._step == self._step:
+            other._extend(*self.columns())
+        return other
+
+    def _extend(self, best: NDArray[np.float64], median: NDArray[np.float64]) -> None:
+        self._best.extend(best.tolist())
+        self._median.extend(median.tolist())
+
+    def to_saved(self) -> dict[str, Any]:
+        """Return what a file holds of the values."""
+        best, median = self.columns()
+        return {"window": self.window, "best": best, "median": median}
+
+    @classmethod
+    def from_saved(cls, saved: dict[str, Any]) -> "Recent":
+        """Return the values of `to_saved`."""
+        recent = cls(saved["window"])
+        recent._extend(saved["best"], saved["median"])
+        return recent
+
+    @classmethod
+    def from_history(cls, history: History) -> "Recent":
+        """Return the last values of a history that was never thinned out."""
+        rows = history.to_array()[-_MOST_RECENT:]
+        saved = {"window": len(rows), "best": rows["generation_best"], "median": rows["median"]}
+        return cls.from_saved(saved)
+
+
+class Record:
+    """Best value so far, counters, history and clock of one run.
+
+    The history may begin with the rows of earlier runs; the counters are those of this run.
+    """
+
+    def __init__(self, limits: Limits, sigma0: float, windows: Windows, history: History) -> None:
         self.limits, self.sigma0 = limits, sigma0
         self.generation = self.nfev = self.nfailed = 0
         self.flat = self.infeasible = 0  # generations in a row: equal values, nothing feasible
@@ -30,7 +108,10 @@ class Record:
         self.all_nan_at_first = False
         self.best_f = math.inf
         self.last: Generation | None = None
-        self.history = History()
+        self.history = history
+        # For the stopping rules: the best values of the last generations, and those in a window.
+        self.recent_best: deque[float] = deque(maxlen=windows.tolfun)
+        self.recent = Recent(windows.stagnation)
         self.started = time.monotonic()
 
     def add(self, now: Generation, seconds_objective: float, seconds_optimizer: float) -> None:
@@ -51,11 +132,14 @@ class Record:
             self.varied = self.varied or not flat
             if least < self.best_f:
                 self.best_f = least
+        self.recent_best.append(least)
+        self.recent.add(self.generation, least, now.median)
+        generation, nfev, best = self.history.totals  # of earlier runs too
         self.history.append(
             (
-                self.generation,
-                self.nfev,
-                self.best_f,
+                generation + 1,
+                nfev + self.limits.popsize,
+                min(best, self.best_f),
                 least,
                 now.median,
                 now.sigma,
@@ -74,6 +158,11 @@ class Record:
         if self.last is not None:
             self.last = Generation._make(self.last)._replace(shrunk=False)
 
+    def set_windows(self, windows: Windows) -> None:
+        """Keep as many recent values as the stopping rules need."""
+        self.recent_best = deque(self.recent_best, maxlen=windows.tolfun)
+        self.recent = self.recent.resized(windows.stagnation)
+
     @property
     def signature(self) -> tuple[float, float]:
         """Step size and largest |coordinate| of the mean.
@@ -85,10 +174,22 @@ class Record:
     def __getstate__(self) -> dict[str, Any]:
         last = None if self.last is None else Generation._make(self.last)
         elapsed = time.monotonic() - self.started  # the clock of another process differs
-        return {**self.__dict__, "last": last, "started": elapsed}
+        return {
+            **self.__dict__,
+            "last": last,
+            "recent_best": np.array(self.recent_best),
+            "recent": self.recent.to_saved(),
+            "started": elapsed,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self.last is not None:  # files of older versions hold a plain tuple
             self.last = Generation._make(self.last)
+        if "recent" in state:
+            self.recent_best = deque(state["recent_best"].tolist())
+            self.recent = Recent.from_saved(state["recent"])
+        else:  # files of format 3 hold no recent values, but all rows of the run
+            self.recent_best = deque(self.history["generation_best"].tolist())
+            self.recent = Recent.from_history(self.history)
         self.started = time.monotonic() - state["started"]

@@ -41,7 +41,6 @@ class Runs:
         self.budget = first.budget  # of all runs together
         self._schedule, self._files = schedule, files
         self._finished: list[Result] = []
-        self._history = History()  # of all runs, up to the last call of `result`
         self._first_error: str | None = None
         self._started = time.monotonic()
 
@@ -82,6 +81,7 @@ class Runs:
         """Return the result of the checkpoint at ``path``, even while a search is using it."""
         saved = npz.read(path, (*SAVED, "search"), "checkpoint")
         npz.check_search(saved["current"])
+        _join_histories(saved)
         runs = cls(Optimizer.from_saved(saved["current"]), IPOP(0), None)
         runs._finished, runs._first_error = saved["finished"], saved["first_error"]
         return runs.result(status)
@@ -90,6 +90,8 @@ class Runs:
         """Continue from what a checkpoint holds, with the budget and tolerances of this call."""
         current, stopping = saved["current"], self.current.setup.stopping
         npz.check_search(current)
+        _join_histories(saved)
+        current["tally"].history.size = self.current.record.history.size
         self._finished, self._first_error = saved["finished"], saved["first_error"]
         self._started -= saved["elapsed"]
         this = self._schedule.next(self._ended, current["setup"].seed) if self._finished else None
@@ -144,7 +146,7 @@ class Runs:
         if status in _FINAL:
             return False
         ended = self.current.result_with(status)
-        self._finished.append(ended)
+        self._finished.append(dataclasses.replace(ended, history=History()))
         following = self._schedule.next(self._ended, self.current.setup.seed)
         if following is not None:
             budget = self._budget_left(following.maxfevals, time.monotonic())
@@ -172,32 +174,9 @@ class Runs:
     def result(self, status: Status) -> Result:
         """Return the result of all runs: the best of them, with the totals of all."""
         runs = [*self._finished, self.current.result_with(status)]
-        history = self._joined([run.history for run in runs])
         result = merged(runs, status, self.budget.ftarget)
+        history = runs[-1].history  # of all runs
         return dataclasses.replace(result, history=history, first_error=self._first_error)
-
-    def _joined(self, histories: list[History]) -> History:
-        """Return one history in which evaluations and best value continue from run to run.
-
-        Rows that an earlier call has joined are kept, so that a callback costs O(1) rows each time.
-        """
-        if len(histories) == 1:
-            return histories[0]
-        joined, begin = self._history, 0
-        for history in histories:
-            if len(joined) < begin + len(history):
-                rows = history.to_array(len(joined) - begin)
-                if begin:
-                    generation, nfev, best = (
-                        joined.last(column, len(joined) - begin + 1)[0]
-                        for column in ("generation", "nfev", "best")
-                    )
-                    rows["generation"] += generation
-                    rows["nfev"] += nfev
-                    rows["best"] = np.minimum(rows["best"], best)
-                joined.extend(rows)
-            begin += len(history)
-        return joined.snapshot()
 
     # === On disk ===
 
@@ -224,6 +203,23 @@ class Runs:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+def _join_histories(saved: dict[str, Any]) -> None:
+    """Put the rows of all runs into the current one: files of format 3 hold them run by run."""
+    finished, record = saved["finished"], saved["current"]["tally"]
+    if not any(len(run.history) for run in finished):
+        return
+    joined = History()
+    for history in [*(run.history for run in finished), record.history]:
+        rows = history.to_array()
+        generation, nfev, best = joined.totals
+        rows["generation"] += generation
+        rows["nfev"] += nfev
+        rows["best"] = np.minimum(rows["best"], best)
+        joined = History(np.concatenate([joined.to_array(), rows]))
+    record.history = joined
+    saved["finished"] = [dataclasses.replace(run, history=History()) for run in finished]
 
 
 # The arguments that the fields of a Setup come from.

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fmnes import _checks as checks
-from fmnes._history import History
-from fmnes._record import Limits, Record
+from fmnes._record import Limits, Record, Windows
 from fmnes._result import Status
 from fmnes.engines import Generation
 
@@ -78,6 +77,16 @@ class Budget(NamedTuple):
     timeout: float | None = None
 
 
+def windows(stopping: Stopping, limits: Limits) -> Windows:
+    """Return how many of the last generations the rules of tolfun and stagnation look at."""
+    stagnation = stopping.stagnation
+    if stagnation is None:
+        stagnation = 200 + math.ceil(100 * limits.dim**1.5 / limits.popsize)
+    elif stagnation == math.inf:
+        stagnation = 0
+    return Windows(tolfun=10 + math.ceil(30 * limits.dim / limits.popsize), stagnation=stagnation)
+
+
 def reasons(record: Record, budget: Budget, stopping: Stopping) -> list[Status]:
     """Return every reason to end a run, the most informative first; empty if it continues."""
     spent = _spent(record, budget)
@@ -106,7 +115,7 @@ def _spent(record: Record, budget: Budget) -> list[Status]:
 
 def _rules(record: Record, now: Generation, stopping: Stopping) -> list[Status]:
     """Return the rules about the search itself that hold after generation ``now``."""
-    limits, history = record.limits, record.history
+    limits = record.limits
     holding = []
     found = record.best_f < math.inf
     if record.best_f == -math.inf:
@@ -129,7 +138,7 @@ def _rules(record: Record, now: Generation, stopping: Stopping) -> list[Status]:
         holding.append(Status.SIGMA_UP)
     if now.deviation_min < limits.tiny:
         holding.append(Status.SIGMA_UNDERFLOW)
-    if _stagnates(stopping, limits, history):
+    if _stagnates(record):
         holding.append(Status.STAGNATION)
     return holding
 
@@ -152,25 +161,22 @@ def _converged_values(record: Record, now: Generation, stopping: Stopping) -> bo
     tolerance = stopping.tolfun * now.size
     if not now.most - now.least <= tolerance:
         return False
-    window = 10 + math.ceil(30 * record.limits.dim / record.limits.popsize)
-    if len(record.history) < window:
+    if len(record.recent_best) != record.recent_best.maxlen:
         return False
-    recent = record.history.last("generation_best", window)
+    recent = np.array(record.recent_best)
     with np.errstate(over="ignore"):
         return bool(np.max(recent) - np.min(recent) <= tolerance)
 
 
-def _stagnates(stopping: Stopping, limits: Limits, history: History) -> bool:
+def _stagnates(record: Record) -> bool:
     """Return whether the last third of a window has no better medians than its first third."""
-    window = stopping.stagnation
-    if window is None:
-        window = 200 + math.ceil(100 * limits.dim**1.5 / limits.popsize)
-    every = max(1, window // 20)  # medians cost O(window): compute them rarely
-    if window == 0 or len(history) < window or len(history) % every:
+    recent = record.recent
+    every = max(1, recent.window // 20)  # medians cost O(window): compute them rarely
+    if recent.window == 0 or not recent.is_full or record.generation % every:
         return False
-    third = math.ceil(window / 3)
-    for column in ("generation_best", "median"):
-        values = history.last(column, window) / 2  # the median of 1e308 would overflow
+    for column in recent.columns():
+        third = math.ceil(len(column) / 3)
+        values = column / 2  # the median of 1e308 would overflow
         if np.median(values[-third:]) < np.median(values[:third]):
             return False
     return True

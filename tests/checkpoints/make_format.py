@@ -6,7 +6,7 @@ Run once for each format that is released: ``python -m checkpoints.make_format``
 import contextlib
 import pathlib
 
-from checkpoints.common import Counted, search, sphere
+from checkpoints.common import Counted, search, sphere, stairs
 
 import fmnes
 from fmnes.storage.npz import FORMAT
@@ -21,6 +21,9 @@ def main():
     opt.save(folder / "search.npz")
     with contextlib.suppress(RuntimeError):
         search(Counted(end_at=5 * 8 + 4), folder / "run.npz", ftarget=1e-8)
+    search(stairs, folder / "restarts.npz", restarts=2, maxfevals=2400)
+    for name in ("previous", "journal", "journal.previous"):
+        (folder / f"restarts.npz.{name}").unlink()
 
 
 if __name__ == "__main__":

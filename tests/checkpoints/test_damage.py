@@ -16,6 +16,7 @@ import pytest
 from checkpoints.common import Clock, Counted, digest, names, search, sphere
 
 import fmnes
+from fmnes.storage.npz import FORMAT
 
 OPTIONS = {"maxiter": 30, "workers": None}
 FILES = ["run.npz", "run.npz.previous", "run.npz.journal", "run.npz.journal.previous"]
@@ -154,9 +155,10 @@ def test_damage_upon_damage(path, expected):
 
 def test_a_checkpoint_of_a_later_format_is_not_passed_over(path):
     """It is whole: the older one must not take its place behind anybody's back."""
-    arrays = {"header": np.frombuffer(b'{"format": 4, "content": {}}', np.uint8)}
+    header = f'{{"format": {FORMAT + 1}, "content": {{}}}}'
+    arrays = {"header": np.frombuffer(header.encode(), np.uint8)}
     np.savez(path, **arrays)
-    with pytest.raises(ValueError, match=r"^checkpoint: .*format is 4"):
+    with pytest.raises(ValueError, match=rf"^checkpoint: .*format is {FORMAT + 1}"):
         search(sphere, path, **OPTIONS)
 
 

@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from checkpoints.common import Counted, digest, search, sphere
+from checkpoints.common import Counted, digest, search, sphere, stairs
 
 import fmnes
 from fmnes import kernels
@@ -30,6 +30,17 @@ def test_what_was_written_by_an_earlier_version_goes_on(folder, tmp_path, caplog
         assert known == 5 * 8 + 3  # 5 generations, and 3 values of the next
     else:  # they were written with the compiled kernels
         assert known == 5 * 8 + 3 or "holds values of other candidates" in caplog.text
+
+
+@pytest.mark.skipif(kernels.in_use != "native", reason="written with the compiled kernels")
+@pytest.mark.parametrize("folder", sorted(STORED.iterdir()), ids=lambda folder: folder.name)
+def test_restarts_of_an_earlier_version_go_on(folder, tmp_path):
+    """Format 3 has a history for each run, and no values for the stopping rules besides."""
+    shutil.copy(folder / "restarts.npz", tmp_path)
+    options = {"restarts": 2, "maxfevals": 6000}
+    result = search(stairs, tmp_path / "restarts.npz", resume="must", **options)
+    assert len(result.restarts) == 3
+    assert digest(result) == digest(search(stairs, **options))
 
 
 @pytest.mark.arrays

@@ -96,8 +96,14 @@ def test_checkpoints_come_every_so_often(monkeypatch, path):
 
 
 def test_a_long_journal_is_cut(monkeypatch, path):
-    """At 64 MiB, which are 8 generations here: a checkpoint replaces it."""
-    Clock(monkeypatch)
+    """At 64 MiB, which are 8 generations here: a checkpoint replaces it, however slow the disk."""
+    clock, fsync = Clock(monkeypatch), os.fsync
+
+    def slow(file):
+        clock.now += 1e6
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", slow)
     options = {"x0": [3.0], "popsize": 2**20, "vectorized": True, "maxiter": 10}
     search(lambda x: x[:, 0] ** 2, fmnes.Checkpoint(path, every=1e6), **options)
     sizes = [f.stat().st_size for f in path.parent.iterdir() if "journal" in f.name]

@@ -175,12 +175,28 @@ def test_progress_is_shown_on_standard_error_only_when_asked(capsys, monkeypatch
 
 
 def test_progress_without_tqdm_is_one_line(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm", None)
+    for module in ("tqdm", "tqdm.auto"):
+        monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=20, rng=1, progress=True)
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert err.rpartition("\r")[2].startswith("160 evaluations, best ")
+
+
+def test_progress_in_a_notebook_is_the_bar_that_tqdm_chooses(monkeypatch):
+    """tqdm.auto: a widget if ipywidgets is installed (see also tests/notebooks)."""
+    auto, bars = pytest.importorskip("tqdm.auto"), []
+
+    class Bar(auto.tqdm):
+        def __init__(self, **options):
+            super().__init__(**options)
+            bars.append(self)
+
+    monkeypatch.setattr(auto, "tqdm", Bar)
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)  # only its name counts
+    fmnes.minimize(sphere, [3.0] * 4, 1.0, maxfevals=160, rng=1, progress=True)
+    assert [(bar.n, bar.total) for bar in bars] == [(160, 160)]
 
 
 def test_progress_in_a_log_is_a_line_now_and_then(capsys):

@@ -109,7 +109,7 @@ def record(fun: Callable[..., Any], opt: Optimizer) -> list[Frame]:
         f = np.asarray([float(fun(row)) for row in x])
         opt.tell(f)
         after = opt.result
-        phase = int(after.history.last("phase", 1)[0])
+        phase = int(after.history.last.phase)
         frames.append(Frame(np.asarray(before.mean), covariance, x, f, opt.nfev, after.fun, phase))
     return frames
 

@@ -185,10 +185,9 @@ def _draw_seconds(axes: Any, rows: NDArray[Any]) -> None:
 
 
 def _bands(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the first generation of each band, and the edges of the bands in evaluations.
+    """Return the first row of each band, and the edges of the bands in evaluations.
 
-    Each generation is a band of its own; in a long run, the bands hold equal numbers of
-    generations, up to one.
+    Each row is a band of its own; in a long run, the bands hold equal numbers of rows, up to one.
     """
     count = len(rows)
     bands = min(count, _MOST_BANDS)

@@ -1,7 +1,7 @@
 """The folder of a run.
 
 config.json          the options of the run (`RunOptions`)
-history.csv          one row for each generation, appended during the run
+history.csv          the rows of the history, appended during the run
 best.txt             the best candidate so far, one number per line
 checkpoint.npz ...   the search itself (docs/checkpoints.md lists the files)
 first_error.txt      the first evaluation that failed

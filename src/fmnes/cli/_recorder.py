@@ -7,10 +7,12 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmnes import Result
 from fmnes._history import COLUMNS
@@ -26,16 +28,17 @@ _SHARE = 20  # writing takes at most 1/20 of the time
 class Recorder:
     """Writes history.csv, best.txt and first_error.txt, for the last time when it is closed.
 
-    The column nfailed counts the failures so far. It is empty for generations that a killed process
-    had saved in a checkpoint but not in history.csv, because checkpoints hold only the sum.
+    During the run it appends the rows that stay in the history (see `History`). When it is closed,
+    the file gets all rows of the history. The column nfailed counts the failures so far. It is
+    empty for generations that a killed process had saved in a checkpoint but not in history.csv,
+    because checkpoints hold only the sum.
     """
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._process = os.getpid()
         self._table: _Table | None = None
-        self._known: int | None = None  # generations of earlier processes; None before the first
-        self._nfailed: dict[int, int] = {}  # by generation, of those that are not written yet
+        self._nfailed: dict[int, str] | None = None  # by generation; None before the first
         self._last: Result | None = None
         self._due = 0.0
         self._best = math.inf  # the value of the candidate in best.txt
@@ -45,34 +48,33 @@ class Recorder:
         """Take note of a generation, and write if it is time to."""
         if os.getpid() != self._process:
             sys.exit("fmnes: a process that the objective forked must not continue the search")
-        self._note(result, known=result.nit - 1)
-        self._nfailed[result.nit] = result.nfailed
+        self.finish(result)
         if time.monotonic() >= self._due:
-            self._write_or_warn(result)
+            self._write_or_warn(result, result.history.kept())
 
     def finish(self, result: Result) -> None:
-        """Take note of the end; a resumed run may end without another generation."""
-        self._note(result, known=result.nit)
-
-    def _note(self, result: Result, known: int) -> None:
+        """Take note of a result; a resumed run may end without another generation."""
         self._last = result
-        if self._known is None:
-            self._known = known
+        if self._nfailed is None:  # the rows that an earlier process has written
+            self._nfailed = dict(_read_nfailed(self._folder.history))
+        self._nfailed[result.nit] = str(result.nfailed)
 
-    def _write_or_warn(self, result: Result) -> None:
+    def _write_or_warn(self, result: Result, rows: NDArray[Any]) -> None:
         """Bring the files up to date; log a disk error, which does not end the search."""
         begun = time.monotonic()
         try:
-            self._write(result)
+            self._write(result, rows)
         except OSError as error:
             logger.warning("%s was not written: %s", self._folder.history, error.strerror)
         self._due = time.monotonic() + max(_INTERVAL, _SHARE * (time.monotonic() - begun))
 
-    def _write(self, result: Result) -> None:
+    def _write(self, result: Result, rows: NDArray[Any]) -> None:
+        known = self._nfailed or {}
         if self._table is None:
-            self._table = _Table(self._folder.history, self._known or 0)
-        self._table.append(result, self._nfailed)
-        self._nfailed.clear()
+            self._table = _Table(self._folder.history)
+        self._table.append([*row, known.get(row[0], "")] for row in rows[self._table.rows :].tolist())
+        shown = [result.nit, *result.history["generation"].tolist()]  # forget the others
+        self._nfailed = {g: known[g] for g in shown if g in known}
         if result.fun < self._best:
             x = np.asarray(result.x).tolist()
             write_text(self._folder.best, "".join(f"{value!r}\n" for value in x))
@@ -84,61 +86,59 @@ class Recorder:
     def close(self) -> None:
         """Write what is left, and close the file."""
         if self._last is not None:
-            self._write_or_warn(self._last)
+            rows = self._last.history.to_array()
+            if self._table is not None and len(rows) > len(self._last.history.kept()):
+                self._table.close()  # there are rows to insert: write a new file
+                self._table = None
+            self._write_or_warn(self._last, rows)
         if self._table is not None:
             self._table.close()
 
 
 class _Table:
-    """The file history.csv. Rows are appended whole: if the disk is full, none of them."""
+    """A file history.csv. Rows are appended whole: if the disk is full, none of them.
 
-    def __init__(self, path: Path, known: int) -> None:
-        """Begin a new file with the rows of an earlier one, up to generation ``known``.
+    The first rows make a new file, so that `fmnes watch` notices and reads it from the beginning.
+    The file of an earlier process stays until the new one is complete.
+    """
 
-        It is a new file, so that `fmnes watch` notices and reads it from the beginning.
-        """
-        self._generation = 0  # of the last row
-        temporary = path.with_name(f"{path.name}.tmp")
-        with temporary.open("wb") as file:
-            file.write(_csv([HEADER]))
-            for generation, line in _rows(path):
-                if generation > known:
-                    break
-                file.write(line)
-                self._generation = generation
-        self._size = temporary.stat().st_size
-        temporary.replace(path)
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
+    def __init__(self, path: Path) -> None:
+        self.rows = 0  # in the file
+        self._path, self._size = path, 0
+        self._file: int | None = None
 
-    def append(self, result: Result, nfailed: dict[int, int]) -> None:
-        """Append the generations that the file lacks, each with its ``nfailed`` if it is known."""
-        history, missing = result.history, result.nit - self._generation
-        rows = history.to_array(max(0, len(history) - missing))
-        rows = rows[rows["generation"] > self._generation]
-        data = _csv([*row, nfailed.get(row[0], "")] for row in rows.tolist())
-        left = data
-        try:
-            while left:  # a disk that is nearly full may accept only a part
-                left = left[os.write(self._file, left) :]
-        except OSError:
-            os.ftruncate(self._file, self._size)
-            raise
-        self._size += len(data)
-        self._generation = result.nit
+    def append(self, rows: Iterable[list[object]]) -> None:
+        """Append rows."""
+        rows = list(rows)
+        if self._file is None:
+            write_text(self._path, _csv([HEADER, *rows]))
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
+            self._size = os.fstat(self._file).st_size
+        else:
+            data = left = _csv(rows).encode()
+            try:
+                while left:  # a disk that is nearly full may accept only a part
+                    left = left[os.write(self._file, left) :]
+            except OSError:
+                os.ftruncate(self._file, self._size)
+                raise
+            self._size += len(data)
+        self.rows += len(rows)
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        if self._file is not None:
+            os.close(self._file)
 
 
-def _csv(rows: Iterator[list[object]] | list[list[str]]) -> bytes:
+def _csv(rows: Iterable[list[Any]]) -> str:
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)
-    return text.getvalue().encode()
+    return text.getvalue()
 
 
-def _rows(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows of a history with their generations, up to the first damaged one."""
+def _read_nfailed(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield generation and nfailed of the rows of a history, up to the first damaged one."""
     last = 0
     try:
         with path.open("rb") as file:
@@ -149,6 +149,6 @@ def _rows(path: Path) -> Iterator[tuple[int, bytes]]:
                 if not (is_whole and word.isdigit() and int(word) > last):
                     return
                 last = int(word)
-                yield last, line
+                yield last, line.rpartition(b",")[2].strip().decode("ascii", "replace")
     except FileNotFoundError:
         return

@@ -180,10 +180,11 @@ class CheckpointFiles:
 
     def due(self) -> bool:
         """Return whether it is time for a checkpoint."""
+        is_long = self._journal is not None and self._journal.size > _LARGEST_JOURNAL
+        if is_long and self._trouble is None:
+            return True
         elapsed = time.monotonic() - self._saved
-        long = self._journal is not None and self._journal.size > _LARGEST_JOURNAL
-        wait = 0.0 if long else self._settings.every
-        return elapsed >= max(wait, _SHARE_OF_SAVING * self._seconds_saving)
+        return elapsed >= max(self._settings.every, _SHARE_OF_SAVING * self._seconds_saving)
 
     def save(self, content: dict[str, Any], position: Position) -> None:
         """Write a checkpoint of the search before the generation at ``position``."""

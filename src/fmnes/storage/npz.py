@@ -40,7 +40,8 @@ from fmnes.engines import Generation
 
 logger = logging.getLogger("fmnes")
 
-FORMAT = 3
+FORMAT = 4
+_READABLE = (3, FORMAT)
 _MOST_CANDIDATES = 2**24  # limit of popsize, because a damaged file must not exhaust the memory
 _HEADER, _CHECKSUM = "header", "checksum"
 _VERSIONS = {"fmnes": __version__, "numpy": np.__version__}
@@ -154,10 +155,11 @@ def read(
             arrays = _arrays(file)
             header = json.loads(arrays[_HEADER].tobytes())
             format_, content = header["format"], header["content"]
-            whole = format_ != FORMAT or np.array_equal(arrays.pop(_CHECKSUM), checksum(arrays))
+            readable = format_ in _READABLE
+            whole = not readable or np.array_equal(arrays.pop(_CHECKSUM), checksum(arrays))
         except _DAMAGE as error:
             raise DamagedError(f"{expected} ({error})") from error
-    if format_ != FORMAT:
+    if not readable:
         raise ValueError(f"{expected} (its format is {format_}, not {FORMAT})")
     if not whole:
         raise DamagedError(f"{expected} (its checksum is wrong)")
@@ -227,7 +229,7 @@ def _encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return str(value) if isinstance(value, Status) else value
     if isinstance(value, History):
-        return {"history": _encode(value.to_array(), arrays)}
+        return {"history": _encode(value.to_saved(), arrays)}
     if isinstance(value, Record):
         return {"tally": _encode(value.__getstate__(), arrays)}
     if type(value) in _NAMES:
@@ -262,7 +264,8 @@ def _decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if "tuple" in value:
         return tuple(_decode(item, arrays) for item in value["tuple"])
     if "history" in value:
-        return History(_decode(value["history"], arrays))
+        saved = _decode(value["history"], arrays)
+        return History.from_saved(saved) if isinstance(saved, dict) else History(saved)  # format 3
     if "tally" in value:
         record = Record.__new__(Record)
         record.__setstate__(_decode(value["tally"], arrays))
