@@ -1,14 +1,24 @@
 """The result of a search, and the ways in which a search can end."""
 
+import json
 import math
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
-from fmnes._arrays import Array
-from fmnes._history import History
+import numpy as np
+
+from fmnes import _checks as checks
+from fmnes._arrays import Array, to_host
+from fmnes._history import COLUMNS, History
+from fmnes._html import table
+from fmnes._json import from_json, to_json, write_json
+from fmnes._version import __version__
 from fmnes.algorithms._records import Shape
+
+_FORMAT = 1  # of `Result.to_dict`; a later version reads the earlier ones
 
 
 class Status(StrEnum):
@@ -130,7 +140,7 @@ class Result:
     sigma : float
         The step size at the end.
     history : History
-        One row per generation, over all runs.
+        One row per generation, over all runs; fewer rows for a long search.
     restarts : tuple of Run
         The runs of the restart schedule, in order; a single run if there were no restarts.
     nfailed : int
@@ -140,6 +150,8 @@ class Result:
     shape : Shape
         The shape of the sampling distribution at the end. Pass the Result as ``x0`` of `minimize`
         to continue from there.
+
+    `save` writes a Result to a file, and `Result.load` reads it.
 
     Examples
     --------
@@ -167,9 +179,75 @@ class Result:
     first_error: str | None
     shape: Shape = field(repr=False)
 
-    def __str__(self) -> str:
+    # === Files ===
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as numbers, texts, lists and dicts, which JSON can hold.
+
+        Arrays become lists, and numbers that are not finite the words "inf", "-inf" and "nan".
+        """
+        numbers = {name: to_json(getattr(self, name)) for name in ("x", "mean", "fun", "sigma")}
+        history = self.history.to_array()
+        return {
+            "format": _FORMAT,
+            "fmnes": __version__,
+            **{item.name: getattr(self, item.name) for item in fields(self)},
+            **numbers,
+            "dtype": str(np.asarray(to_host(self.x)).dtype),
+            "status": str(self.status),
+            "history": {name: to_json(history[name]) for name in COLUMNS},
+            "restarts": [
+                {**vars(run), "fun": to_json(run.fun), "status": str(run.status)}
+                for run in self.restarts
+            ],
+            "shape": {
+                name: None if part is None else to_json(part)
+                for name, part in self.shape._asdict().items()
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Result":
+        """Return the Result of `to_dict`, with the same numbers; its arrays are NumPy arrays."""
+        if not isinstance(content, Mapping) or "format" not in content:
+            raise TypeError(f"content: expected a dict of Result.to_dict, got {content!r:.60}")
+        if content["format"] != _FORMAT:
+            raise ValueError(
+                f"content: expected format {_FORMAT}, got {content['format']!r}, which another "
+                f"version of fmnes ({content.get('fmnes')}) wrote"
+            )
+        try:
+            return cls(**_read(content))
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"content: expected a dict of Result.to_dict, got a damaged one ({error!r})"
+            ) from error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a JSON file, from which `load` returns the same Result.
+
+        The file holds the rows of the history and the shape of the distribution, so that `plot`
+        and a warm start (``minimize(fun, result)``) work with a loaded Result. It does not hold
+        the state of the search: use a checkpoint, or `Optimizer.save`, to resume a search.
+        """
+        write_json(checks.path("path", path), self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Result":
+        """Return the Result that `save` wrote; its arrays are NumPy arrays."""
+        with open(checks.path("path", path), encoding="utf-8") as file:
+            try:
+                return cls.from_dict(json.load(file))
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"path: expected a file of Result.save, got {os.fspath(path)} ({error})"
+                ) from error
+
+    # === On a screen ===
+
+    def _lines(self) -> dict[str, str]:
+        """Return names and texts of what is shown."""
         rows: Mapping[str, Any] = {
-            "message": self.message,
             "success": self.success,
             "status": self.status,
             "fun": f"{self.fun:.10g}",
@@ -181,7 +259,43 @@ class Result:
             "nfailed": self.nfailed,
             "restarts": len(self.restarts) - 1,
         }
+        return {name: str(value) for name, value in rows.items()}
+
+    def __str__(self) -> str:
+        rows = {"message": self.message, **self._lines()}
         return "\n".join(f"{name:>9}: {value}" for name, value in rows.items())
+
+    def _repr_html_(self) -> str:
+        return table(self.message, self._lines().items())
+
+
+def _read(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a Result that `Result.to_dict` described."""
+    dtype, status = np.dtype(content["dtype"]), Status(content["status"])
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype: expected float32 or float64, got {dtype}")
+    x, mean = (from_json(content[name], dtype) for name in ("x", "mean"))
+    if x.shape != mean.shape:
+        raise ValueError(f"mean: expected {len(x)} numbers, got {len(mean)}")
+    columns = {name: from_json(content["history"][name], kind) for name, kind in COLUMNS.items()}
+    shape = {
+        name: None if part is None else from_json(part, dtype, ndim=2 if name == "C" else 1)
+        for name, part in content["shape"].items()
+    }
+    return {
+        **{name: content[name] for name in ("success", "message", "first_error")},
+        **{name: int(content[name]) for name in ("nfev", "nit", "nfailed")},
+        **{name: float(content[name]) for name in ("fun", "sigma")},
+        "x": x,
+        "mean": mean,
+        "status": status,
+        "history": History.from_columns(columns),
+        "restarts": tuple(
+            Run(**{**run, "fun": float(run["fun"]), "status": Status(run["status"])})
+            for run in content["restarts"]
+        ),
+        "shape": Shape(**shape),
+    }
 
 
 def succeeded(fun: float, status: Status, ftarget: float | None) -> bool:

@@ -150,7 +150,7 @@ def write_text(path: Path, text: str) -> None:
     temporary = path.with_name(f"{path.name}.tmp")
     try:
         # An error message may hold what is no valid Unicode, such as parts of file names.
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        temporary.write_text(text, "utf-8", "backslashreplace", newline="")
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

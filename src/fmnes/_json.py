@@ -1,0 +1,49 @@
+"""Arrays and numbers as JSON, exact to the last bit, and files of it.
+
+JSON has no numbers that are not finite: they become the words "inf", "-inf" and "nan".
+"""
+
+import json
+import math
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmnes._arrays import to_host
+
+
+def to_json(value: Any) -> Any:
+    """Return a number or an array as JSON values."""
+    array = np.asarray(to_host(value))
+    plain = array.tolist()
+    return plain if array.dtype.kind != "f" or np.isfinite(array).all() else _with_words(plain)
+
+
+def _with_words(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_words(item) for item in value]
+    return value if math.isfinite(value) else str(value)
+
+
+def from_json(value: Any, dtype: Any, ndim: int = 1) -> NDArray[Any]:
+    """Return the array that `to_json` was given."""
+    array = np.array(value, dtype)
+    if array.ndim != ndim:
+        raise ValueError(f"expected an array of {ndim} dimensions, got {array.ndim}")
+    return array
+
+
+def write_json(path: str, content: dict[str, Any]) -> None:
+    """Write a JSON file; if that fails, a file that was there before stays as it was."""
+    text = json.dumps(content, allow_nan=False)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
