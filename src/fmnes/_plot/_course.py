@@ -26,7 +26,7 @@ def plot(
     width: float = style.PAGE,
     figure: "Figure | None" = None,
 ) -> "Figure":
-    """Draw the course of a search and return the Matplotlib figure.
+    """Draw the course of a search and return the Matplotlib figure, which a notebook shows.
 
     Six panels over the evaluations show the objective; the step size with the smallest and largest
     standard deviation of a coordinate; the axis ratio of the distribution; the ratio of those

@@ -1,5 +1,6 @@
 """What all figures share: sizes for papers, and colours for colour-blind readers too."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,18 @@ def make_figure(caller: str, width: float, height: float) -> "Figure":
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError(f"{caller} needs Matplotlib: pip install 'fmnes[plot]'") from None
+    _teach_notebook(Figure)
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def _teach_notebook(figure: "type[Figure]") -> None:
+    """In a notebook, make a figure at the end of a cell appear, as if pyplot had been imported."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or figure in shell.display_formatter.formatters["image/png"]:
+        return
+    from IPython.core.pylabtools import select_figure_formats
+
+    select_figure_formats(shell, {"png"})
 
 
 def line_style(index: int) -> dict[str, Any]:
