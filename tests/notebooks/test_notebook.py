@@ -1,6 +1,7 @@
 """What a notebook shows: the cells run in a real kernel."""
 
 import base64
+import pathlib
 import re
 
 import pytest
@@ -8,6 +9,11 @@ import pytest
 nbclient = pytest.importorskip("nbclient", reason="needs nbclient: pip install 'fmnes[dev]'")
 nbformat = pytest.importorskip("nbformat", reason="needs nbformat: pip install 'fmnes[dev]'")
 pytest.importorskip("ipykernel", reason="needs ipykernel: pip install 'fmnes[dev]'")
+
+# The live plot of docs/callbacks.md, drawn in each of three generations instead of every 5 seconds.
+PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "callbacks.md").read_text()
+LIVE = re.search(r"```python\n(import time\n.*?)```", PAGE, re.DOTALL)[1]
+LIVE = LIVE.replace("seconds=5.0", "seconds=0.0").replace("maxfevals=2000", "maxfevals=30")
 
 CELLS = {
     "search": (
@@ -24,6 +30,7 @@ CELLS = {
     "kept": "figure = fmnes.plot(result)",
     "pyplot": "import matplotlib.pyplot\nfmnes.plot(result)",
     "progress": "r = fmnes.minimize(fun, [3.0] * 5, 1.0, maxfevals=400, rng=1, progress=True)",
+    "live": f"fun = fmnes.problems.rosenbrock(10)\n{LIVE}\nprint(result.nit)",
 }
 
 
@@ -60,6 +67,11 @@ def test_a_history_is_a_table(outputs):
 def test_a_figure_is_shown_once(cell, outputs):
     (picture,) = shown(outputs[cell], "image/png")
     assert base64.b64decode(picture).startswith(b"\x89PNG")
+
+
+def test_a_live_plot_replaces_the_one_before(outputs):
+    assert len(shown(outputs["live"], "image/png")) == 1
+    assert outputs["live"][-1].text == "3\n"
 
 
 def test_a_figure_that_is_kept_is_not_shown(outputs):
