@@ -17,7 +17,15 @@ from fmnes._result import Result, Status
 from fmnes._runs import Runs
 from fmnes._signals import Interrupts
 from fmnes._stopping import Stopping
-from fmnes.evaluate import Evaluator, Outcome, ValueCallback, evaluate_vectorized, read_only
+from fmnes.evaluate import (
+    Evaluator,
+    Outcome,
+    ValueCallback,
+    attach,
+    call_user,
+    evaluate_vectorized,
+    read_only,
+)
 from fmnes.storage.checkpoint import Checkpoint
 
 
@@ -111,6 +119,13 @@ def minimize(
     -------
     Result
 
+    Raises
+    ------
+    Exception
+        Exceptions of ``fun`` and ``callback`` propagate. They get two attributes: ``error.result``
+        is the Result so far, and ``error.x`` the candidate whose evaluation failed. Worker
+        processes report failures as `EvaluationError`, with the same attributes.
+
     Examples
     --------
     >>> import fmnes
@@ -147,12 +162,29 @@ def minimize(
         Interrupts() as interrupts,
     ):
         try:
-            with evaluation:
-                status = _loop(runs, evaluation, callback, bar, interrupts)
-        except KeyboardInterrupt:  # a second one propagates
-            status = Status.INTERRUPTED
-        runs.save()
+            try:
+                with evaluation:
+                    status = _loop(runs, evaluation, callback, bar, interrupts)
+            except KeyboardInterrupt:  # a second one propagates
+                status = Status.INTERRUPTED
+            runs.save()
+        except BaseException as error:
+            _attach_result(error, runs)
+            raise
         return runs.result(interrupts.answer(status))
+
+
+def _attach_result(error: BaseException, runs: Runs) -> None:
+    """Give an exception that ends the search the Result so far, so that no work is lost."""
+    with contextlib.suppress(Exception):  # on a device that has failed there is no Result
+        result = runs.result(Status.ERROR)
+        attach(error, "result", result)
+        if result.nit:
+            candidate = "" if getattr(error, "x", None) is None else ", `error.x` the candidate"
+            error.add_note(
+                f"The exception ended the search after {result.nit} generations. `error.result` is "
+                f"the Result so far (best value {result.fun:.6g}){candidate}."
+            )
 
 
 def _loop(
@@ -176,7 +208,7 @@ def _loop(
             if callback is not None:
                 interrupts.allow()
                 try:
-                    if callback(runs.result(Status.RUNNING)) is True:
+                    if call_user(callback, runs.result(Status.RUNNING)) is True:
                         return Status.CALLBACK
                 except StopIteration:
                     return Status.CALLBACK

@@ -94,6 +94,7 @@ class Status(StrEnum):
         "terminated",
         "The process was asked to end (SIGTERM); this is the best so far.",
     )
+    ERROR = "error", "An exception ended the search; this is the best so far."
 
 
 @dataclass(frozen=True)

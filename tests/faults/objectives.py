@@ -158,6 +158,35 @@ def exits_hard(x):
     return sphere(x)
 
 
+def forks(x, way):
+    """A sphere whose child process leaves the objective, as nobody should let it."""
+    child = os.fork()
+    if child:
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != EXIT_CODES[way]:
+            return -1.0
+        return sphere(x)
+    if way == "exit":
+        sys.exit(3)
+    if way == "exit with a text":
+        sys.exit("the child gave up")
+    if way == "raise":
+        raise ValueError("the child failed")
+    return 1e-9
+
+
+EXIT_CODES = {"exit": 3, "exit with a text": 1, "raise": 1, "return": 0}
+
+
+def raises_surrogates(x):
+    if x[0] == TROUBLE:
+        raise ValueError("no such file: \udcff.msh")  # as in names that are no valid UTF-8
+    return sphere(x)
+
+
+def raises_surrogates_always(x):
+    raises_surrogates([TROUBLE])
+
+
 def interrupts(x):
     raise KeyboardInterrupt
 

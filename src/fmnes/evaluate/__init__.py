@@ -17,8 +17,9 @@ populations to each worker once. In the worker, `_call` calls the objective and 
 raises, and `_values` converts its return value to a float.
 """
 
+from fmnes.evaluate._call import call_user
 from fmnes.evaluate._evaluator import Evaluator, evaluate_vectorized, read_only
-from fmnes.evaluate._outcome import EvaluationError, Outcome, ValueCallback
+from fmnes.evaluate._outcome import EvaluationError, Outcome, ValueCallback, attach
 from fmnes.evaluate._ray import RayExecutor
 from fmnes.evaluate._values import to_value, to_values
 
@@ -28,6 +29,8 @@ __all__ = [
     "Outcome",
     "RayExecutor",
     "ValueCallback",
+    "attach",
+    "call_user",
     "evaluate_vectorized",
     "read_only",
     "to_value",

@@ -1,13 +1,15 @@
 """Calls of the objective, in whichever process or thread they run."""
 
+import os
+import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from fmnes.evaluate._outcome import Failure
+from fmnes.evaluate._outcome import Failure, attach
 from fmnes.evaluate._values import to_value
 
 
@@ -32,6 +34,63 @@ class ChunkResult(NamedTuple):
 # KeyboardInterrupt there is the objective's own.
 IN_DRIVER: tuple[type[BaseException], ...] = (Exception, SystemExit)
 IN_WORKER: tuple[type[BaseException], ...] = (BaseException,)
+
+
+def call_user(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``; a child process that the function forked ends here.
+
+    A child that leaves the function, by returning or by an exception, would go on with the search
+    of its parent: it would answer the same requests and write to the same files.
+    """
+    process = os.getpid()
+    try:
+        returned = function(*arguments)
+    except BaseException as error:
+        if os.getpid() != process:
+            _end_child(error)
+        _advise(error, *arguments)
+        raise
+    if os.getpid() != process:
+        _end_child(None)
+    return returned
+
+
+def _end_child(error: BaseException | None) -> NoReturn:
+    """End this process as Python would end a program, without any code of the parent."""
+    code = 0 if error is None else 1
+    try:
+        if isinstance(error, SystemExit):
+            if error.code is None or isinstance(error.code, int):
+                code = error.code or 0
+            else:
+                print(error.code, file=sys.stderr)
+        elif error is not None:
+            traceback.print_exception(error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code & 0xFF)
+
+
+def _advise(error: BaseException, x: Any = None, *_: Any) -> None:
+    """Add to NumPy's error for writing to x what to do instead."""
+    text = error.args[0] if type(error) is ValueError and error.args else None
+    if isinstance(x, np.ndarray) and isinstance(text, str) and "read-only" in text:
+        error.add_note("The objective's x is read-only. Change a copy of it: x = x.copy()")
+
+
+def evaluate_plainly(call: ObjectiveCall, candidate: int, x: Any) -> float:
+    """Return the value of one candidate; what the objective raises goes up, with ``error.x``."""
+    try:
+        return to_value(call_user(call.fun, x, *call.args), candidate)
+    except BaseException as error:
+        attach(error, "x", copied(x))
+        raise
+
+
+def copied(x: Any) -> Any:
+    """Return a copy of a NumPy array, whose memory the next generation uses again."""
+    return np.array(x) if isinstance(x, np.ndarray) else x
 
 
 def evaluate_chunk(
@@ -82,7 +141,7 @@ def _to_value(raw: Any, candidate: int) -> float | Failure:
     try:
         return to_value(raw, candidate)
     except TypeError as error:
-        return Failure(f"TypeError: {error}", bad_value=True)
+        return failure_of(error)._replace(traceback="", bad_value=True)
 
 
 def attempt(
@@ -90,14 +149,22 @@ def attempt(
 ) -> Any:
     """What a call of the user's code returns, or the Failure that it ended in."""
     try:
-        return call(*arguments)
+        return call_user(call, *arguments)
     except caught as error:
-        if error.__traceback__ is not None:
-            error.__traceback__ = error.__traceback__.tb_next  # begin with the user's code
+        for _ in range(2):  # begin with the user's code
+            if error.__traceback__ is not None:
+                error.__traceback__ = error.__traceback__.tb_next
         return failure_of(error)
 
 
 def failure_of(error: BaseException, *, lost: bool = False) -> Failure:
-    """An exception as text; this works even if the ``__str__`` of the exception raises."""
+    """Return an exception as text, even if its ``__str__`` raises or is not valid Unicode."""
     summary = "".join(traceback.format_exception_only(error)).strip()
-    return Failure(summary, "".join(traceback.format_exception(error)), lost=lost)
+    return Failure(
+        _unicode(summary), _unicode("".join(traceback.format_exception(error))), lost=lost
+    )
+
+
+def _unicode(text: str) -> str:
+    """Return text that any file can hold: surrogates without a partner become escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()

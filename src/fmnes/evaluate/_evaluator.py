@@ -9,12 +9,25 @@ import numpy as np
 from fmnes import _checks as checks
 from fmnes._arrays import to_host
 from fmnes._population import Population
-from fmnes.evaluate._call import ObjectiveCall, evaluate_one
+from fmnes.evaluate._call import (
+    ObjectiveCall,
+    call_user,
+    copied,
+    evaluate_one,
+    evaluate_plainly,
+)
 from fmnes.evaluate._driver import Driver
-from fmnes.evaluate._outcome import EvaluationRecord, Failure, OnError, Outcome, ValueCallback
+from fmnes.evaluate._outcome import (
+    EvaluationRecord,
+    Failure,
+    OnError,
+    Outcome,
+    ValueCallback,
+    attach,
+)
 from fmnes.evaluate._payload import ObjectivePickler, Workload
 from fmnes.evaluate._policies import Policies
-from fmnes.evaluate._values import to_value, to_values
+from fmnes.evaluate._values import to_values
 from fmnes.evaluate._workers import is_factory, worker_groups
 from fmnes.evaluate.cluster._cluster import Cluster
 
@@ -140,14 +153,18 @@ class Evaluator:
         if isinstance(x, Population) and self._workers is None:
             x = x.rows()
         x, popsize = read_only(x), x.shape[0]
-        if self._plain and not known and report is None:
-            values = [to_value(fun(x[i, ...], *args), i) for i in range(popsize)]
-            return Outcome(np.array(values, dtype=np.float64))
         call = ObjectiveCall(fun, args)
-        record = EvaluationRecord(popsize, self._policies.on_error, known or {}, report)
+        if self._plain and not known and report is None:
+            values = [evaluate_plainly(call, i, x[i, ...]) for i in range(popsize)]
+            return Outcome(np.array(values, dtype=np.float64))
+
+        def row(i: int) -> Any:
+            return x.row(i) if isinstance(x, Population) else copied(x[i, ...])
+
+        record = EvaluationRecord(popsize, self._policies.on_error, known or {}, report, row)
         if self._plain:
             for i in list(record.open):
-                record.succeed(i, to_value(fun(x[i, ...], *args), i))
+                record.succeed(i, evaluate_plainly(call, i, x[i, ...]))
         elif record.open and self._workers is None:
             self._evaluate_by_map(call, x, record)
         elif record.open:
@@ -205,7 +222,11 @@ def _evaluate_pair(call: ObjectiveCall, pair: tuple[int, Any]) -> float | Failur
 
 def evaluate_vectorized(fun: Callable[..., Any], args: tuple[Any, ...], x: Any) -> Outcome:
     """The values of all rows of x from one call ``fun(x, *args)``."""
-    return Outcome(to_values(to_host(fun(read_only(x), *args)), x.shape[0]))
+    try:
+        return Outcome(to_values(to_host(call_user(fun, read_only(x), *args)), x.shape[0]))
+    except BaseException as error:
+        attach(error, "x", copied(x))
+        raise
 
 
 def read_only(x: Any) -> Any:

@@ -1,11 +1,14 @@
 """The result of an evaluation: values, failures, and what `on_error` does with failures."""
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fmnes._result import Result
 
 OnError = Literal["raise", "penalize"]
 ValueCallback = Callable[[int, float, str | None], object]  # (candidate, value, error text)
@@ -13,6 +16,14 @@ ValueCallback = Callable[[int, float, str | None], object]  # (candidate, value,
 
 class EvaluationError(RuntimeError):
     """A candidate could not be evaluated: every attempt raised, hung, or lost its worker.
+
+    Attributes
+    ----------
+    x : array of shape (d,), or None
+        The candidate, if there was a single one.
+    result : Result or None
+        The Result so far, if `minimize` was running. Other exceptions of the objective get the same
+        two attributes.
 
     Examples
     --------
@@ -23,9 +34,23 @@ class EvaluationError(RuntimeError):
     ...     try:
     ...         fmnes.minimize(broken, [1.0, 2.0], 0.5, workers=evaluator)
     ...     except fmnes.EvaluationError as error:
-    ...         print("no licence" in str(error))
-    True
+    ...         print("no licence" in str(error), error.x.shape, error.result.nfev)
+    True (2,) 0
     """
+
+    x: Any = None
+    result: Result | None = None
+
+
+def attach(error: BaseException, name: str, value: Any) -> None:
+    """Set an attribute of an exception, unless the exception uses the name itself.
+
+    A search inside the objective of another one has attached its own: the outer search replaces it.
+    """
+    with contextlib.suppress(AttributeError, TypeError):
+        is_nested = isinstance(getattr(error, "result", None), Result)
+        if is_nested or getattr(error, name, None) is None:
+            setattr(error, name, value)
 
 
 class Failure(NamedTuple):
@@ -63,6 +88,7 @@ class EvaluationRecord:
         on_error: OnError,
         known: Mapping[int, float],
         report: ValueCallback | None,
+        row: Callable[[int], Any],
     ) -> None:
         self.values = np.full(popsize, np.nan)
         for candidate, value in known.items():
@@ -73,7 +99,7 @@ class EvaluationRecord:
             self.values[candidate] = value
         # The candidates without a final value, in order.
         self.open = dict.fromkeys(i for i in range(popsize) if i not in known)
-        self._on_error, self._report = on_error, report
+        self._on_error, self._report, self._row = on_error, report, row
         self._failures: dict[int, Failure] = {}
 
     def succeed(self, candidate: int, value: float) -> None:
@@ -85,13 +111,15 @@ class EvaluationRecord:
         """Record a final failure; with ``on_error="raise"`` it ends the evaluation."""
         if self._on_error == "raise":
             # Without workers, a bad value raises TypeError, too.
-            error = TypeError if failure.bad_value else EvaluationError
+            kind = TypeError if failure.bad_value else EvaluationError
             times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
             where = f"\n\nwhere it was evaluated:\n{failure.traceback}"
-            raise error(
+            error = kind(
                 f"candidate {candidate} failed ({times}): {failure.summary}"
                 + (where if failure.traceback else "")
             )
+            attach(error, "x", self._row(candidate))
+            raise error
         self._failures[candidate] = failure
         self._close(candidate, math.nan, failure.text)
 
