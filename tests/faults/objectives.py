@@ -4,6 +4,7 @@
 that takes one line a call, so that tests can count attempts across processes.
 """
 
+import gc
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+
+from fmnes.evaluate._call import ChunkResult
 
 TROUBLE = 3
 
@@ -50,7 +53,7 @@ def noted(x, log):
     return sphere(x)
 
 
-def shifted(x, shift):
+def shifted(x, shift, *_):
     return sphere(x - shift)
 
 
@@ -247,6 +250,46 @@ def _load_slowly(log):
     except FileExistsError:
         time.sleep(0.5)
     return SlowToLoad(log)
+
+
+class HangsWhileLoading:
+    """A sphere that hangs in the processes that load it, in all of them or in the first."""
+
+    def __init__(self, log=None):
+        self.log = log
+
+    def __reduce__(self):
+        return _hang, (self.log,)
+
+    def __call__(self, x):
+        return sphere(x)
+
+
+def _hang(log):
+    try:
+        if log is not None:
+            os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        time.sleep(1000)
+    except FileExistsError:
+        return HangsWhileLoading(log)
+
+
+def answers_out_of_turn(x):
+    """A sphere that writes an answer of its own into the pipe of its worker."""
+    if x[0] == TROUBLE:
+        (connection,) = (end for end in gc.get_objects() if type(end).__name__ == "Connection")
+        connection.send((-1, ChunkResult([-1.0])))
+    return sphere(x)
+
+
+def dies_and_leaves_a_child(x, log):
+    if x[0] == TROUBLE:
+        if os.fork():
+            os._exit(7)
+        while not Path(f"{log}.released").exists():
+            time.sleep(0.01)
+        os._exit(0)
+    return sphere(x)
 
 
 class Unpicklable:

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -121,6 +122,26 @@ def test_failures_are_reported_as_nan(make):
 def test_a_known_candidate_that_is_none_is_refused():
     with pytest.raises(ValueError, match="known: expected candidates from 0 to 7, got 8"):
         Evaluator().evaluate(objectives.sphere, (), X, {8: 0.0})
+
+
+# === Threads ===
+
+
+def test_a_second_thread_is_refused_and_disturbs_nobody():
+    def intrude(*_):
+        with ThreadPoolExecutor(1) as thread:
+            for use in (lambda: evaluator.evaluate(objectives.sphere, (), X), evaluator.close):
+                errors.append(thread.submit(use).exception())
+
+    errors = []
+    with Evaluator(2) as evaluator:
+        outcome = evaluator.evaluate(objectives.sphere, (), X, report=intrude)
+        assert outcome.values.tolist() == EXPECTED
+        assert len(errors) == 2 * len(X)
+        assert {type(error) for error in errors} == {RuntimeError}
+        with ThreadPoolExecutor(1) as thread:  # afterwards any thread may use it
+            later = thread.submit(evaluator.evaluate, objectives.sphere, (), X).result()
+    assert later.values.tolist() == EXPECTED
 
 
 # === Arguments ===

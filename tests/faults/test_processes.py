@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from faults import objectives
 from faults.common import (
@@ -23,6 +24,7 @@ from faults.common import (
 from fmnes.evaluate import (
     EvaluationError,
     Evaluator,
+    _process,
 )
 from fmnes.kernels import available_cpus
 
@@ -92,6 +94,40 @@ def test_a_timeout_also_ends_what_the_objective_started(log):
         evaluator.evaluate(objectives.hangs_in_a_child, (log,), X[:1])
     (child,) = objectives.calls(log)
     wait_until_gone(child)
+
+
+def test_an_objective_that_hangs_while_it_is_loaded_is_an_error(monkeypatch):
+    monkeypatch.setattr(_process, "STARTUP_SECONDS", 0.25)
+    with (
+        Evaluator(2, timeout=0.25) as evaluator,
+        pytest.raises(EvaluationError, match=r"timeout: .* 0\.5 seconds"),
+    ):
+        evaluator.evaluate(objectives.HangsWhileLoading(), (), X)
+
+
+def test_a_worker_that_hangs_once_while_loading_is_replaced(monkeypatch, log):
+    with Evaluator(1, timeout=0.5) as evaluator:
+        assert evaluator.evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
+        monkeypatch.setattr(_process, "STARTUP_SECONDS", 1.5)
+        outcome = evaluator.evaluate(objectives.HangsWhileLoading(log), (), X)
+    assert outcome.values.tolist() == EXPECTED
+
+
+def test_a_stopped_worker_does_not_stop_the_driver_that_sends_it_much(monkeypatch):
+    large = np.zeros(2**22)  # more than any pipe holds
+    with Evaluator(2, timeout=0.5) as evaluator:
+        pids = set(evaluator.evaluate(objectives.process, (), X).values)
+        monkeypatch.setattr(_process, "STARTUP_SECONDS", 1.0)
+        os.kill(int(min(pids)), signal.SIGSTOP)
+        outcome = evaluator.evaluate(objectives.shifted, (large[:3], large), X)
+    assert outcome.values.tolist() == EXPECTED
+    wait_until_gone(int(min(pids)))
+
+
+def test_an_answer_that_is_not_the_workers_is_not_used():
+    with Evaluator(2, on_error="penalize") as evaluator:
+        outcome = evaluator.evaluate(objectives.answers_out_of_turn, (), X)
+    assert_only_trouble_failed(outcome)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from faults.common import (
     wait_until_gone,
 )
 
+import fmnes
+
 HEADER = """
 import os
 from faults import objectives
@@ -25,25 +27,29 @@ x = objectives.population()
 
 @pytest.fixture
 def program(tmp_path):
-    """Start a program of its own that can import what we can."""
+    """Start a program of its own that can import what we can.
+
+    It is a script, or comes from the command line ("-c") or from standard input ("-").
+    """
     started = []
 
-    def start(text):
-        script = tmp_path / "script.py"
-        script.write_text(HEADER + textwrap.dedent(text))
+    def start(text, way="script"):
+        script, text = tmp_path / "script.py", HEADER + textwrap.dedent(text)
+        script.write_text(text)
+        arguments = {"script": [str(script)], "-c": ["-c", text], "-": ["-"]}[way]
         environment = {name: value for name, value in os.environ.items() if "THREADS" not in name}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-        started.append(
-            subprocess.Popen(
-                [sys.executable, str(script)],
+        with script.open() as file:
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                stdin=subprocess.PIPE,
+                stdin=file if way == "-" else subprocess.PIPE,
                 text=True,
             )
-        )
-        return started[-1]
+        started.append(process)
+        return process
 
     yield start
     for process in started:
@@ -78,20 +84,62 @@ LOCAL_FUNCTION = """
         {first}
         print(Evaluator(2).evaluate(fun, (), x).values.tolist())
 """
+WAYS = ["script", "-c", "-"]
 
 
-def test_a_function_that_exists_in_the_driver_only_is_sent_by_value(program):
+@pytest.mark.parametrize("way", WAYS)
+def test_a_function_that_exists_in_the_driver_only_is_sent_by_value(program, way):
     pytest.importorskip("cloudpickle", reason="needs the extra fmnes[workers]")
-    out, err = program(LOCAL_FUNCTION.format(first="")).communicate()
+    out, err = program(LOCAL_FUNCTION.format(first=""), way).communicate()
     assert (out.strip(), err) == (str(X[:, 0].tolist()), "")
 
 
-def test_without_cloudpickle_a_function_has_to_be_importable(program):
-    process = program(LOCAL_FUNCTION.format(first='sys.modules["cloudpickle"] = None'))
+@pytest.mark.parametrize("way", WAYS)
+def test_without_cloudpickle_a_function_has_to_be_importable(program, way):
+    process = program(LOCAL_FUNCTION.format(first='sys.modules["cloudpickle"] = None'), way)
     _, err = process.communicate()
     assert process.returncode == 1
     assert "TypeError: fun: expected a function that worker processes can import" in err
     assert "Can't get attribute 'fun'" in err
+    assert "pip install 'fmnes[workers]'" in err
+    assert "__name__" not in err
+
+
+def test_a_function_of_a_notebook_is_sent_by_value():
+    pytest.importorskip("cloudpickle", reason="needs the extra fmnes[workers]")
+    pytest.importorskip("ipykernel")
+    client = pytest.importorskip("nbclient")
+    import nbformat
+
+    cells = [
+        "import fmnes",
+        "def fun(x):\n    return float((x * x).sum())",
+        "fmnes.minimize(fun, [3.0] * 5, 1.0, workers=2, maxiter=10, rng=1).fun",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    client.NotebookClient(notebook, kernel_name="python3").execute()
+    (shown,) = notebook.cells[-1].outputs
+    expected = fmnes.minimize(objectives.sphere, [3.0] * 5, 1.0, maxiter=10, rng=1)
+    assert float(shown["data"]["text/plain"]) == expected.fun
+
+
+def test_a_child_that_the_objective_left_behind_does_not_hide_the_death_of_a_worker(program, log):
+    """Spawned workers share with their children what shows the death of a worker."""
+    process = program(f"""
+        if __name__ == "__main__":
+            import multiprocessing
+            other = multiprocessing.get_context("forkserver").Process(target=print)
+            other.start()
+            other.join()  # now there is a fork server that is not ours
+            evaluator = Evaluator(1, on_error="penalize", chunksize=1)
+            outcome = evaluator.evaluate(objectives.dies_and_leaves_a_child, ({log!r},), x)
+            print(outcome.nfailed, outcome.first_error, flush=True)
+            evaluator.close()
+    """)
+    try:
+        assert [process.stdout.readline().strip() for _ in range(2)][1].startswith("1 ")
+    finally:
+        objectives.release(log)
 
 
 def test_workers_do_not_outlive_a_driver_that_was_killed(program):

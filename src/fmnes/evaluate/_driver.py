@@ -20,6 +20,7 @@ from fmnes.evaluate._policies import Policies
 
 logger = logging.getLogger("fmnes")
 
+_MOST_LATE_LOADS = 2  # workers in a row that do not load the objective in time
 _UNKNOWN_WIDTH = 16  # assumed number of workers if a pool does not say
 # The longest wait. If a signal arrives just before a wait, Python handles it only afterwards; on
 # Windows, no signal interrupts a wait. Besides, a cluster may have got new workers.
@@ -47,6 +48,7 @@ class Driver:
         self._chunks: dict[Any, Chunk] = {}
         self._busy: Counter[WorkerGroup] = Counter()  # chunks in each group
         self._reserved: set[WorkerGroup] = set()  # groups that run one suspect alone
+        self._late_loads = 0  # in a row
 
     def run(self, workload: Workload, record: EvaluationRecord) -> None:
         """Evaluate the open candidates of the record; after an exception no worker is busy."""
@@ -129,9 +131,10 @@ class Driver:
     def _seconds_for(self, group: WorkerGroup, candidates: Sequence[int]) -> float:
         """How long a chunk may take if each of its candidates keeps to ``timeout``."""
         timeout = self._policies.timeout
-        if timeout is None or not candidates:
+        if timeout is None:
             return math.inf
-        return group.startup_seconds + min(timeout * len(candidates), timeout + self._limit)
+        evaluations = max(1, len(candidates))  # loading takes at most as long as one, and a start
+        return group.startup_seconds + min(timeout * evaluations, timeout + self._limit)
 
     # === Collect ===
 
@@ -166,6 +169,7 @@ class Driver:
             return
         if result.refused is not None:
             raise refusal(*result.refused)
+        self._late_loads = 0
         done = len(result.results)
         self._sizer.note(done, result.seconds)
         if done and chunk.sent is not None:
@@ -223,6 +227,8 @@ class Driver:
                 continue
             failure = Failure(f"TimeoutError: no value within {self._policies.timeout:g} seconds")
             group, candidates = chunk.group, chunk.candidates
+            if not candidates:
+                self._note_late_load(chunk)
             ours = candidates if chunk.record is self._record else ()
             if group.is_queued(handle):
                 self._chunks[handle] = chunk._replace(started=now)
@@ -237,6 +243,16 @@ class Driver:
                     f"timeout: candidates {candidates} hang, and workers of this kind cannot be "
                     "ended; end the program"
                 )
+
+    def _note_late_load(self, chunk: Chunk) -> None:
+        """One worker may hang by accident; if several do, it is the objective."""
+        self._late_loads += 1
+        if self._late_loads >= _MOST_LATE_LOADS:
+            raise EvaluationError(
+                f"timeout: {_MOST_LATE_LOADS} workers in a row did not load the objective and its "
+                f"arguments within {chunk.seconds:g} seconds; give a larger timeout if loading "
+                "takes that long"
+            )
 
     def _kill_group(self, group: WorkerGroup, overdue: Sequence[int], failure: Failure) -> None:
         """Kill all workers of a pool, because one of them hangs."""

@@ -1,6 +1,9 @@
 """`Evaluator`: where and how a population is evaluated, and what happens after failures."""
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -18,6 +21,7 @@ from fmnes.evaluate._call import (
 )
 from fmnes.evaluate._driver import Driver
 from fmnes.evaluate._outcome import (
+    EvaluationError,
     EvaluationRecord,
     Failure,
     OnError,
@@ -53,7 +57,7 @@ class Evaluator:
     timeout : float, optional
         Seconds that one evaluation may take. After that its worker is killed, so ``workers`` has to
         be an int, a callable, or of Dask or Ray. Threads cannot be killed, only left alone. Workers
-        of other pools get 30 more seconds while they start.
+        get 30 more seconds to start and to load the objective.
     retries : int
         Further attempts after one that raised, returned no real number or ran out of time. A
         candidate whose worker died gets a second attempt even with 0.
@@ -74,8 +78,9 @@ class Evaluator:
     The objective receives a read-only row that is valid during the call. Worker processes import
     the script that started them, so scripts need their main part under
     ``if __name__ == "__main__":``. With cloudpickle installed (``fmnes[workers]``) workers also
-    accept lambdas and closures. BLAS uses one thread in each of our worker processes, unless the
-    environment sets another number.
+    accept lambdas, closures, and functions of a notebook. BLAS uses one thread in each of our
+    worker processes, unless the environment sets another number. Only one thread at a time may use
+    an Evaluator with workers. After a fork, the child starts worker processes of its own.
 
     Examples
     --------
@@ -101,6 +106,7 @@ class Evaluator:
         self._workers, self._pickler = workers, ObjectivePickler()
         # A function that makes a pool is called at the first evaluation.
         self._driver = None if is_factory(workers) else self._new_driver()
+        self._users: dict[int, int] = {}  # process -> the thread that uses the workers there
         # The workers of a cluster always build their candidates: that is its purpose.
         self._large = 0 if isinstance(workers, Cluster) else _LARGE
         self._map: MapLike = map
@@ -118,7 +124,34 @@ class Evaluator:
             raise ValueError(f"{name}: expected workers to go with it, got {value!r} without")
 
     def _new_driver(self) -> Driver:
+        self._process = os.getpid()
         return Driver(worker_groups(self._workers), self._policies)
+
+    def _own_driver(self) -> Driver:
+        """The driver of this process; a forked process cannot use the workers of its parent."""
+        if self._driver is None or self._process != os.getpid():
+            if self._driver is not None and hasattr(self._workers, "submit"):
+                raise EvaluationError(
+                    "workers: expected a pool that was made in this process, got one from before a "
+                    "fork; pass a function that makes one, as in "
+                    "Evaluator(lambda: ProcessPoolExecutor(4))"
+                )
+            self._driver = self._new_driver()
+        return self._driver
+
+    @contextlib.contextmanager
+    def _one_thread(self) -> Iterator[None]:
+        """Context in which no other thread may use the workers."""
+        process, thread = os.getpid(), threading.get_ident()
+        if self._users.setdefault(process, thread) != thread:
+            raise RuntimeError(
+                "Evaluator: expected one thread at a time, got a second one; make an Evaluator for "
+                "each thread"
+            )
+        try:
+            yield
+        finally:
+            self._users.pop(process, None)
 
     @classmethod
     def from_map(
@@ -168,21 +201,21 @@ class Evaluator:
         elif record.open and self._workers is None:
             self._evaluate_by_map(call, x, record)
         elif record.open:
-            self._driver = self._driver or self._new_driver()
-            self._driver.run(Workload(call, x, self._pickler), record)
+            with self._one_thread():
+                self._own_driver().run(Workload(call, x, self._pickler), record)
         return record.outcome()
 
     def builds(self, nbytes: int) -> bool:
         """Whether workers should build a population of ``nbytes`` bytes themselves."""
         if self._workers is None or nbytes < self._large:
             return False
-        self._driver = self._driver or self._new_driver()
-        return self._driver.groups[0].builds
+        return self._own_driver().groups[0].builds
 
     def close(self) -> None:
         """End the processes and pools that this object made; a later `evaluate` makes new ones."""
-        if self._driver is not None:
-            self._driver.close()
+        if self._driver is not None and self._process == os.getpid():
+            with self._one_thread():
+                self._driver.close()
 
     def __enter__(self) -> Self:
         return self

@@ -6,13 +6,12 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any
 
 from fmnes.evaluate._call import ChunkResult, ObjectiveCall, evaluate_chunk, failure_of
-from fmnes.evaluate._group import GroupBrokenError, WorkerGroup
+from fmnes.evaluate._group import STARTUP_SECONDS, GroupBrokenError, WorkerGroup
 from fmnes.evaluate._outcome import Failure
 from fmnes.evaluate._payload import Payload, Workload, work
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.1  # seconds between two looks at polled handles
 _SMALL = 2**15  # bytes of payload that may travel with every chunk
-_STARTUP_SECONDS = 30.0  # that a worker of the pool may need to start
 _COUNT_SECONDS = 2.0  # after which a Dask or Ray cluster is asked again how many workers it has
 
 
@@ -79,7 +78,7 @@ class ExecutorPool(WorkerGroup):
     def startup_seconds(self) -> float:
         """Time to start, until each process may have answered once."""
         is_starting = self.uses_payloads and self._answers < (self.width or 1)
-        return _STARTUP_SECONDS if is_starting else 0.0
+        return STARTUP_SECONDS if is_starting else 0.0
 
     def submit(self, workload: Workload, candidates: Sequence[int], seconds: float) -> Any:
         rows = workload.rows(candidates, built_by_worker=self.builds)

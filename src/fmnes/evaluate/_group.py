@@ -7,6 +7,8 @@ from fmnes.evaluate._call import ChunkResult
 from fmnes.evaluate._outcome import Failure
 from fmnes.evaluate._payload import Workload
 
+STARTUP_SECONDS = 30.0  # that a worker may need to start and to load the objective
+
 
 class GroupBrokenError(Exception):
     """All chunks in a group are lost; the text says why."""
@@ -49,7 +51,10 @@ class WorkerGroup:
 
     @property
     def startup_seconds(self) -> float:
-        """Seconds that the next chunk may take in addition, because a worker has to start."""
+        """Seconds that the last `prepare` or `submit` may take beyond the time of its candidates.
+
+        A worker may have to start, or to load the objective.
+        """
         return 0.0
 
     def prepare(self, workload: Workload) -> Any | None:

@@ -22,6 +22,11 @@ from fmnes._population import Population
 from fmnes.evaluate._call import IN_WORKER, ChunkResult, ObjectiveCall, attempt, evaluate_chunk
 from fmnes.evaluate._outcome import EvaluationError, Failure
 
+_BY_VALUE = (
+    "define it at the top level of a module (a file, not a notebook), or install cloudpickle, "
+    "which sends functions by value: pip install 'fmnes[workers]'"
+)
+
 _numbers = itertools.count()
 _session = os.urandom(16).hex()  # several drivers may use the workers of one Dask or Ray cluster
 
@@ -109,8 +114,7 @@ def _pickled(call: ObjectiveCall) -> bytes:
         except errors:
             message = (
                 "fun: expected a function that can be pickled, because worker processes have to "
-                f"load it, got {call.fun!r} ({error}); define it at the top level of a module, or "
-                "install cloudpickle, which sends functions by value: pip install 'fmnes[workers]'"
+                f"load it, got {call.fun!r} ({error}); {_BY_VALUE}"
             )
         raise TypeError(message) from error
     return data
@@ -120,9 +124,10 @@ def refusal(kind: str, failure: Failure) -> Exception:
     """The exception for a payload that a worker could not load; a retry would not help."""
     if kind == "population":
         return EvaluationError(failure.summary)
+    advice = f"; {_BY_VALUE}" if _pickler() is pickle else ""
     return TypeError(
         "fun: expected a function that worker processes can import, but loading it there raised "
-        f"{failure.summary}\n\n{failure.traceback}"
+        f"{failure.summary}{advice}\n\n{failure.traceback}"
     )
 
 

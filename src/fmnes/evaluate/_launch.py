@@ -1,0 +1,131 @@
+"""How worker processes start, and why none of them is left behind.
+
+`multiprocessing` is imported inside functions, because it would make `import fmnes` several percent
+slower.
+"""
+
+import atexit
+import contextlib
+import functools
+import os
+import signal
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fmnes.evaluate._outcome import EvaluationError
+
+# Everything here that has an `end(seconds)` is ended before Python exits.
+running: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def launch(serve: Callable[[Any], None]) -> tuple[Any, Any]:
+    """Start a process that calls ``serve`` with its end of a pipe.
+
+    Returns the process and our end of the pipe.
+    """
+    import multiprocessing
+
+    if multiprocessing.current_process().daemon:
+        raise EvaluationError(
+            "workers: expected None in a daemon process, which Python does not allow to start "
+            "processes. The workers of multiprocessing.Pool are such processes; those of "
+            "concurrent.futures.ProcessPoolExecutor are not"
+        )
+    context = _context(serve.__module__)
+    ours, theirs = context.Pipe()
+    # Not a daemon: daemons may not have children, and an objective may start some.
+    process = context.Process(target=serve, args=(theirs,), name="fmnes-worker")
+    with _one_thread_each(), _importable_main():
+        process.start()
+    theirs.close()
+    return process, ours
+
+
+@functools.cache
+def _context(preloaded: str) -> Any:
+    """The way in which processes are started.
+
+    Never by fork: the driver may have threads (BLAS, JAX), and a forked copy of their locks hangs.
+    A fork server that has loaded the module ``preloaded`` starts a worker in 10 milliseconds, where
+    spawning takes some hundreds. A fork server that somebody else started has not loaded it, and
+    its BLAS may have started threads. The fork server of a parent process cannot be used.
+    """
+    import multiprocessing.util
+
+    # At exit, multiprocessing waits for every process that is not a daemon. `_end_all` is
+    # registered later than that, so it runs first and leaves none.
+    atexit.register(_end_all)
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        from multiprocessing import forkserver
+
+        server: Any = forkserver._forkserver
+        if server._forkserver_pid is None:
+            server.set_forkserver_preload([*server._preload_modules, preloaded])
+            return multiprocessing.get_context("forkserver")
+    return multiprocessing.get_context("spawn")
+
+
+_THREAD_LIMITS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes that start in this context run BLAS in one thread, unless the user set it.
+
+    Libraries read the environment when they are loaded, which is before our code runs there.
+    """
+    asked = "OMP_NUM_THREADS" in os.environ  # all libraries follow it by default
+    added = [] if asked else [name for name in _THREAD_LIMITS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "1"))
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+def has_script() -> bool:
+    """Whether workers import the main program: it is a file, not a notebook or standard input."""
+    path = getattr(sys.modules["__main__"], "__file__", None)
+    return path is not None and os.path.exists(path)
+
+
+@contextlib.contextmanager
+def _importable_main() -> Iterator[None]:
+    """Hide the path of a main program that is not a file: processes would try to import it."""
+    namespace = vars(sys.modules["__main__"])
+    hidden = {} if has_script() else {"__file__": namespace.pop("__file__", None)}
+    try:
+        yield
+    finally:
+        namespace.update({name: path for name, path in hidden.items() if path is not None})
+
+
+def kill_process_group(pid: int) -> None:
+    """Kill a worker with all programs that its objective started."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError):  # the process has not called `setsid` yet
+            os.killpg(pid, signal.SIGKILL)
+
+
+def _end_all() -> None:
+    for process in list(running):
+        process.end(0.0)
+
+
+def _forget_the_parents() -> None:
+    """The workers and the fork server belong to the parent of a process that was forked."""
+    running.clear()
+    _context.cache_clear()
+    atexit.unregister(_end_all)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_the_parents)
