@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM while `minimize` runs: both end the search between two generations."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -21,7 +22,8 @@ class Interrupts:
     At any other time a signal waits for the next evaluation, so that no update is interrupted and
     the saved state is complete. Once a signal has ended the search, a further Ctrl-C raises at once
     and a further SIGTERM changes nothing. The context replaces only the handlers of Python and of
-    Ray, and does nothing outside of the main thread, where Python cannot handle signals.
+    Ray. It does nothing outside of the main thread of the main interpreter, because Python handles
+    signals only there.
     """
 
     def __init__(self) -> None:
@@ -33,9 +35,10 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in _DEFAULTS:
-                if _may_be_replaced(number):
-                    self._replaced[number] = signal.signal(number, self._handle)
+            with contextlib.suppress(ValueError):  # in a subinterpreter
+                for number in _DEFAULTS:
+                    if _may_be_replaced(number):
+                        self._replaced[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *exc_info: object) -> None:

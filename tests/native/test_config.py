@@ -53,6 +53,27 @@ def test_the_compiled_kernels_are_the_default(variables):
     assert value("fmnes.config()['kernels']", **variables) == "native"
 
 
+IN_A_SUBINTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+interpreters.run_string(interpreters.create(), '''
+import fmnes
+result = fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 5, 1.0, maxiter=20, rng=1)
+print(fmnes.config()["kernels"], result.nit, flush=True)
+''')
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="NumPy refuses subinterpreters there")
+def test_a_subinterpreter_works_without_the_compiled_kernels():
+    done = python("-W", "ignore", "-c", IN_A_SUBINTERPRETER)
+    assert done.stdout.split() == ["agnostic", "20"], done.stderr
+    done = python("-W", "ignore", "-c", IN_A_SUBINTERPRETER, FMNES_KERNELS="native")
+    assert "FMNES_KERNELS=native" in done.stderr
+
+
 @pytest.mark.parametrize("forced", ["native", "agnostic"])
 def test_either_can_be_forced(forced):
     in_use, why = value(

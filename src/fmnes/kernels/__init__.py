@@ -10,6 +10,7 @@ it is imported. Environment variables can force the choice (an empty one counts 
 """
 
 import functools
+import importlib
 import importlib.util
 import os
 from types import ModuleType
@@ -25,6 +26,7 @@ NOT_BUILT = (
     "the extension is not built: there was no C++20 compiler, or no Python headers, when fmnes was "
     "installed (pip install -v says which)"
 )
+ONLY_MAIN = "the extension works only in the main interpreter of a process, not in a subinterpreter"
 
 
 def _choice(variable: str, *choices: str) -> str:
@@ -40,11 +42,26 @@ def _kernels_in_use() -> tuple[str, str]:
     wanted = _choice("FMNES_KERNELS", "auto", "native", "agnostic")
     if wanted == "agnostic":
         return "agnostic", "FMNES_KERNELS=agnostic"
+    if _is_subinterpreter():  # calls of the extension would never return
+        if wanted == "native":
+            raise ImportError(f"FMNES_KERNELS=native, but {ONLY_MAIN}", name=EXTENSION)
+        return "agnostic", ONLY_MAIN
     if importlib.util.find_spec(EXTENSION) is not None:
         return "native", "FMNES_KERNELS=native" if wanted == "native" else "the extension is built"
     if wanted == "native":
         raise ImportError(f"FMNES_KERNELS=native, but {NOT_BUILT}", name=EXTENSION)
     return "agnostic", NOT_BUILT
+
+
+def _is_subinterpreter() -> bool:
+    """Whether this is another interpreter than the first one of the process."""
+    for name in ("_interpreters", "_xxsubinterpreters"):  # since Python 3.13; before
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        return bool(interpreters.get_current() != interpreters.get_main())
+    return False
 
 
 def available_cpus() -> int:
