@@ -76,9 +76,13 @@ class Population:
         self._recipe = self._recipe._replace(state=engine.state, address=address)
 
     def fingerprint(self) -> int:
-        """CRC-32 of the address of the draws and of all bits of the state (10 ms at d = 10^6)."""
+        """CRC-32 of the address of the draws, the state and the bounds (10 ms at d = 10^6).
+
+        The engine has its own copy of the state, from which it computes the candidates.
+        """
+        state = self._recipe.state if self._engine is None else self._engine.state
         crc = zlib.crc32(repr(self._recipe.address).encode())
-        for field in self._recipe.state:
+        for field in (*state, *(self._recipe.box or ())):
             crc = zlib.crc32(np.ascontiguousarray(field).data, crc)
         return crc
 

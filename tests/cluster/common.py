@@ -107,6 +107,19 @@ class Unloadable:
         return int, ("not a number",)
 
 
+class LoadsForEver:
+    def __call__(self, x):
+        return ellipsoid(x)
+
+    def __reduce__(self):
+        return _load_for_ever, ()
+
+
+def _load_for_ever():
+    OVER.wait(30)
+    return LoadsForEver()
+
+
 def dies(x, where):
     """For one candidate, every time; without a worker it has no value."""
     if x[0] == where and threading.current_thread() is not threading.main_thread():

@@ -50,14 +50,14 @@ def kills_its_worker(x, calls, done):
 
 
 def alters_its_worker(x, calls, done):
-    """Once, at about the fortieth call: what goes into updates, and not into candidates."""
+    """Once, at about the fortieth call: the rest of its candidates are wrong ones."""
     with open(calls, "a") as file:
         print(os.getpid(), file=file)
     if os.path.getsize(calls) > 200 and not os.path.exists(done):
         Path(done).touch()
         gc.collect()
         (replica,) = (o for o in gc.get_objects() if isinstance(o, Replica))
-        replica._population._engine.state.p_c[0] += 1e-9
+        replica._population._engine.state.mean[0] += 0.5
     return ellipsoid(x)
 
 

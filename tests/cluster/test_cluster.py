@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cluster.common import (
     OVER,
+    LoadsForEver,
     LocalHost,
     Unloadable,
     dies,
@@ -18,6 +19,7 @@ from cluster.common import (
 
 import fmnes
 from fmnes import METHODS, Cluster, EvaluationError, Evaluator
+from fmnes.evaluate.cluster import _remote
 from fmnes.evaluate.cluster._replica import Replica
 
 LINEAR = [name for name, method in METHODS.items() if method.LINEAR]
@@ -157,6 +159,57 @@ def test_a_worker_whose_state_is_altered_begins_anew(field, generation, serial, 
     assert len(acted) == 1
     assert "its state differs" in caplog.text
     assert len(host.actors) == 2
+
+
+@pytest.mark.parametrize("generation", [0, 1, 8, 37])
+@pytest.mark.parametrize("where", ["mean", "D", "v", "bounds"])
+def test_a_state_that_changes_after_the_comparison_lets_no_value_in(where, generation, caplog):
+    """A memory error may come at any time: here with the first chunk of a generation."""
+    changes = {"bounds": [(-3.0, 4.0)] * 30}
+    expected, host, acted = digest(search(None, **changes)), LocalHost(2), []
+
+    def alter(actor, method):
+        population = actor.replica._population
+        if method != "work" or acted or population.generation < generation:
+            return
+        acted.append(actor)
+        population.row(0)  # from here on the engine has its own copy of the state
+        vectors = {**population._engine.state._asdict(), "bounds": population._recipe.box.low}
+        vectors[where][7] += 0.5  # all values of this chunk will be wrong
+
+    host.before = alter
+    with caplog.at_level(logging.WARNING, "fmnes"):
+        assert digest(search(Cluster(host), **changes)) == expected
+    assert len(acted) == 1
+    assert "its state has changed" in caplog.text
+
+
+def test_a_worker_whose_state_changes_again_and_again_is_left_out(serial, caplog):
+    host = LocalHost(2)
+
+    def alter(actor, method):
+        if actor is host.actors[0] and method == "work":
+            actor.replica._population.row(0)
+            actor.replica._population._engine.state.mean[7] += 0.5
+
+    host.before = alter
+    with caplog.at_level(logging.WARNING, "fmnes"):
+        assert digest(search(Cluster(host))) == serial
+    assert host.actors[0].calls.count("work") == 3
+    assert "refused" in caplog.text
+
+
+def test_a_worker_that_hangs_while_it_loads_the_objective_is_an_error(monkeypatch):
+    monkeypatch.setattr(_remote, "STARTUP_SECONDS", 0.2)
+    OVER.clear()
+    try:
+        with (
+            Evaluator(Cluster(LocalHost(2)), timeout=0.2) as evaluator,
+            pytest.raises(EvaluationError, match=r"timeout: .* 0\.4 seconds"),
+        ):
+            search(evaluator, fun=LoadsForEver())
+    finally:
+        OVER.set()
 
 
 def test_a_worker_that_comes_late_is_told_what_it_missed(serial):

@@ -110,7 +110,7 @@ def test_candidates_that_fail_harm_nobody_else(answers, scenario, told):
 def test_an_altered_worker_is_found_and_begins_anew(answers):
     answer = get(answers, "altered")
     assert answer["happened"]
-    assert [line for line in answer["warnings"] if "its state differs" in line]
+    assert [line for line in answer["warnings"] if "its state has changed" in line]
     assert answer["result"] == serial()
 
 

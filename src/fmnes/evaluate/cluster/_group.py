@@ -34,6 +34,7 @@ class ReplicaGroup(WorkerGroup):
         self._log = UpdateLog()
         self._workload: Workload | None = None
         self._next: RemoteReplica | None = None
+        self._called: RemoteReplica | None = None  # the last one
 
     @property
     def width(self) -> int:
@@ -47,6 +48,10 @@ class ReplicaGroup(WorkerGroup):
             reasons = "; ".join(str(replica.refused) for replica in self._replicas)
             raise EvaluationError(f"workers: none of the cluster can take part: {reasons}")
         return width
+
+    @property
+    def startup_seconds(self) -> float:
+        return 0.0 if self._called is None else self._called.startup_seconds
 
     def prepare(self, workload: Workload) -> "Future[Any] | None":
         """Find an idle worker that is ready; if there is none, make the next call to one."""
@@ -74,7 +79,7 @@ class ReplicaGroup(WorkerGroup):
         return self._track(self._next, self._next.work(list(candidates), seconds))
 
     def _track(self, replica: RemoteReplica, call: "Future[Any]") -> "Future[Any]":
-        self._calls[call] = replica
+        self._calls[call] = self._called = replica
         return call
 
     def result(self, handle: "Future[Any]") -> ChunkResult | Failure:

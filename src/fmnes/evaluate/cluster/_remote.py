@@ -1,10 +1,12 @@
 """One worker of a cluster, as the driver sees it."""
 
 import logging
+import math
 from concurrent.futures import Future
 from typing import Any
 
 from fmnes.evaluate._call import ChunkResult
+from fmnes.evaluate._group import STARTUP_SECONDS
 from fmnes.evaluate._outcome import Failure
 from fmnes.evaluate._payload import Payload
 from fmnes.evaluate.cluster._cluster import Host
@@ -14,6 +16,7 @@ from fmnes.evaluate.cluster._replica import identity
 logger = logging.getLogger("fmnes")
 
 _MOST_DEATHS = 3  # in a row, before the first candidate
+_MOST_CHANGES = 3  # of the state, between two comparisons
 
 
 class RemoteReplica:
@@ -22,7 +25,7 @@ class RemoteReplica:
     def __init__(self, host: Host, number: int) -> None:
         self._host, self._name = host, f"worker {number}"
         self.refused: str | None = None  # why this worker may not take part
-        self._deaths = 0
+        self._deaths = self._changes = 0
         self._reset()
 
     def _reset(self) -> None:
@@ -40,6 +43,11 @@ class RemoteReplica:
     def is_idle(self) -> bool:
         """Whether no call is in progress."""
         return not self._method
+
+    @property
+    def startup_seconds(self) -> float:
+        """Time beyond that of candidates for the call in progress; it may wait for room to join."""
+        return {"join": math.inf, "work": 0.0}.get(self._method, STARTUP_SECONDS)
 
     def is_ready(self, objective: Payload, log: UpdateLog) -> bool:
         """Whether the worker holds what it needs to evaluate candidates."""
@@ -82,12 +90,18 @@ class RemoteReplica:
         if method == "follow":
             self._compare(answer, log)
             return ChunkResult()
-        result: ChunkResult = answer
-        if method == "work":
-            self._deaths = 0
+        if method == "hold":
+            held: ChunkResult = answer
+            return held
+        self._deaths = 0
+        result, fingerprint = answer
         if result.missing:  # Dask or Ray has started the actor again
             self._forget()
-        return result
+        elif self._position == log.position and fingerprint != log.fingerprint:
+            self._distrust()
+            return ChunkResult()  # without the values: the candidates were not the right ones
+        answered: ChunkResult = result
+        return answered
 
     def _check_identity(self, got: dict[str, Any], where: str) -> None:
         self._name, expected = where, identity()
@@ -108,6 +122,13 @@ class RemoteReplica:
         else:
             logger.warning("%s: its state differs; it starts again from a checkpoint", self._name)
 
+    def _distrust(self) -> None:
+        """The state was right before the candidates were evaluated, and differs afterwards."""
+        self._position, self._changes = None, self._changes + 1
+        logger.warning("%s: its state has changed; it starts again from a checkpoint", self._name)
+        if self._changes >= _MOST_CHANGES:
+            self._refuse(f"its state changed {self._changes} times while it evaluated candidates")
+
     def _refuse(self, why: str) -> None:
         """Exclude the worker; its actor stays, because another one there would be refused, too."""
         self.refused = f"{self._name}: {why}"
@@ -126,8 +147,8 @@ class RemoteReplica:
             self._refuse(f"died {self._deaths} times before its first candidate: {why}")
 
     def end(self) -> None:
-        """End the actor, by force if it evaluates candidates; the next call starts another."""
-        actor, busy = self._actor, self._method == "work"
+        """End the actor, by force if it runs the user's code; the next call starts another."""
+        actor, busy = self._actor, self._method in ("hold", "work")
         self._reset()
         if actor is not None:
             self._host.end(actor, busy=busy)

@@ -19,6 +19,8 @@ from fmnes.evaluate._call import IN_WORKER, ChunkResult, ObjectiveCall, attempt,
 from fmnes.evaluate._outcome import Failure
 from fmnes.evaluate._payload import ignore_interrupts
 
+_NO_STATE = -1  # not the fingerprint of any state
+
 
 def identity() -> dict[str, Any]:
     """What has to be the same in all processes so that their updates have the same bits."""
@@ -73,18 +75,24 @@ class Replica:
             self._population = pickle.loads(checkpoint)  # noqa: S301  from the driver
             self._population.will_advance = True
         if self._population is None:
-            return -1  # not the fingerprint of any state
+            return _NO_STATE
         for values in told:
             self._population.advance(values)
         return self._population.fingerprint()
 
-    def work(self, generation: int, candidates: Sequence[int], seconds: float) -> ChunkResult:
-        """Evaluate candidates of this generation."""
+    def work(
+        self, generation: int, candidates: Sequence[int], seconds: float
+    ) -> tuple[ChunkResult, int]:
+        """Evaluate candidates of this generation.
+
+        Returns the fingerprint of the state, too: a state that was changed by a memory error, or by
+        the objective, gives wrong candidates.
+        """
         population, call = self._population, self._call
         if population is None or call is None or population.generation != generation:
-            return ChunkResult(missing=True)
+            return ChunkResult(missing=True), _NO_STATE
 
         def row(k: int) -> Any:
             return population.row(candidates[k])
 
-        return evaluate_chunk(call, candidates, row, seconds, IN_WORKER)
+        return evaluate_chunk(call, candidates, row, seconds, IN_WORKER), population.fingerprint()
