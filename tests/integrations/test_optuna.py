@@ -15,12 +15,6 @@ from benchmark_modules import BENCHMARKS, load
 import fmnes
 
 optuna = pytest.importorskip("optuna", reason="needs the extra optuna")
-from optuna.distributions import CategoricalDistribution, FloatDistribution  # noqa: E402
-from optuna.testing.pytest_samplers import (  # noqa: E402
-    BasicSamplerTestCase,
-    RelativeSamplerTestCase,
-    SingleOnlySamplerTestCase,
-)
 from optuna.trial import TrialState  # noqa: E402
 from optuna_studies import (  # noqa: E402  # once it is there
     DIM,
@@ -40,32 +34,6 @@ from optuna_studies import (  # noqa: E402  # once it is there
 
 from fmnes.integrations._optuna_claims import ranks  # noqa: E402
 from fmnes.integrations.optuna import FmnesSampler  # noqa: E402
-
-# --- What Optuna asks of every sampler ------------------------------------------------------------
-
-
-class TestContract(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
-    """Optuna's own tests for samplers."""
-
-    @pytest.fixture
-    def sampler(self):
-        return lambda: FmnesSampler(seed=1)
-
-    # Categories are not ours: they are never in the space that we infer.
-    def test_sample_relative_categorical(self, sampler):
-        self.check_inferred(sampler(), {"x": CategoricalDistribution([1, 10])}, [])
-
-    def test_sample_relative_mixed(self, sampler):
-        space = {"x": FloatDistribution(0, 1), "y": CategoricalDistribution([1, 10])}
-        self.check_inferred(sampler(), space, ["x"])
-
-    def check_inferred(self, sampler, space, expected):
-        study = optuna.create_study(sampler=sampler)
-        study.tell(study.ask(space), 1.0)
-        trial = study.ask(space)
-        assert set(trial.params) == set(space)
-        assert list(trial.relative_params) == expected
-
 
 # --- Candidates -----------------------------------------------------------------------------------
 
@@ -159,12 +127,14 @@ def test_every_kind_of_parameter_is_searched(seed):
 
 
 def frozen(value=None, state=TrialState.COMPLETE, reports=(), constraint=None):
-    return optuna.create_trial(
-        state=state,
-        value=value,
-        intermediate_values=dict(reports),
-        constraints=None if constraint is None else {"c": constraint},
+    trial = optuna.create_trial(
+        state=state, value=value, intermediate_values=dict(reports), system_attrs={}
     )
+    if constraint is not None and hasattr(trial, "set_constraint"):  # since Optuna 5
+        trial.set_constraint("c", constraint)
+    elif constraint is not None:
+        trial.system_attrs["constraints"] = [constraint]
+    return trial
 
 
 def test_ranks():
@@ -188,6 +158,19 @@ def test_ranks():
     assert ranks(trials, 1.0) == [2, 1, 2, 7, 6, 4, 3, 5, inf, 0, inf, inf, inf]
     # To be maximised: values and reports the other way, constraints as they were.
     assert ranks(trials, -1.0) == [1, 2, 1, 7, 6, 3, 4, 5, 0, inf, inf, inf, inf]
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # Optuna 5 prefers Trial.set_constraint
+def test_constraints_of_the_independent_sampler_count():
+    """The only way to state constraints in Optuna 4; Optuna 5 still has it."""
+    tpe = optuna.samplers.TPESampler(constraints_func=lambda trial: [0.45 - trial.params["x0"]])
+    study = optuna.create_study(sampler=sampler(independent_sampler=tpe))
+    study.optimize(objective, n_trials=400)
+    kept = [t for t in study.trials if t.params["x0"] >= 0.45]
+    best = min(kept, key=lambda t: t.value)
+    np.testing.assert_allclose(point(best), [0.45, 0.3, 0.3, 0.3, 0.3], atol=0.02)
+    assert len(kept) > 100  # the search stays at the edge; without constraints it is at 0.3
 
 
 def test_failed_trials_are_infeasible():

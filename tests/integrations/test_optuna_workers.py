@@ -312,8 +312,10 @@ def test_a_trial_that_is_tried_again_counts():
     lost = study.ask(SPACE)
     study.tell(lost, state=TrialState.FAIL)
     failed = study.trials[lost.number]
+    name = "RetryHeartbeatStaleTrialCallback"  # until 4.8: RetryFailedTrialCallback
+    retry = getattr(optuna.storages, name, None) or optuna.storages.RetryFailedTrialCallback
     with pytest.warns(optuna.exceptions.ExperimentalWarning):
-        optuna.storages.RetryHeartbeatStaleTrialCallback()(study, failed)
+        retry()(study, failed)
     study.optimize(objective, n_trials=20)
     again = study.trials[lost.number + 1]
     assert (again.params, claim(again)) == (failed.params, claim(failed))

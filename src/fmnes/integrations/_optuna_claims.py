@@ -20,7 +20,7 @@ distribution. They are never told; trials evaluate them when all other rows are 
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from optuna import Study
@@ -132,7 +132,7 @@ def ranks(trials: Sequence[FrozenTrial], sign: float) -> list[float]:
 
 def _key(trial: FrozenTrial, sign: float) -> tuple[int, int, float] | None:
     if trial.state == TrialState.COMPLETE and trial.value is not None:
-        violation = sum(max(0.0, excess) for excess in trial.constraints.values())
+        violation = sum(max(0.0, excess) for excess in _constraints(trial))
         if violation > 0:
             return 2, 0, violation
         return None if sign * trial.value == math.inf else (0, 0, sign * trial.value)
@@ -140,3 +140,15 @@ def _key(trial: FrozenTrial, sign: float) -> tuple[int, int, float] | None:
         step, value = max(trial.intermediate_values.items())
         return None if math.isnan(value) else (1, -step, sign * value)
     return None
+
+
+def _constraints(trial: FrozenTrial) -> Iterable[float]:
+    """Return how much a trial exceeds each constraint.
+
+    Optuna 5 has `FrozenTrial.constraints`. In Optuna 4, samplers with a ``constraints_func`` store
+    a list.
+    """
+    if hasattr(trial, "constraints"):
+        return trial.constraints.values()
+    stored: list[float] = trial.system_attrs.get("constraints", [])
+    return stored
