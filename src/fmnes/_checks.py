@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 
 from fmnes._arrays import to_host
 
+# The largest size of means and standard deviations, in parts of the largest finite number: samples
+# lie many deviations away from the mean.
+ROOM = 1e-3
+
 
 def integer(name: str, value: Any, *, least: int) -> int:
     """Return a whole number that is at least ``least``; 1e6 counts as whole."""
@@ -88,6 +92,28 @@ def numbers(name: str, value: Any, expected: str) -> NDArray[np.float64]:
     except (OverflowError, TypeError, ValueError) as error:
         came = str(error)
     raise TypeError(f"{name}: expected {expected}, got {_short(value)} ({came})")
+
+
+def in_scale(
+    name: str,
+    values: NDArray[np.float64],
+    info: Any,
+    *,
+    least: float = 0.0,
+    advice: str = "rescale your variables",
+) -> None:
+    """Raise an error unless a search in the floating-point type of ``info`` has room for samples.
+
+    ``least`` is the smallest size of a number that is allowed.
+    """
+    most = ROOM * float(info.max)
+    bad = np.flatnonzero((np.abs(values) > most) | (np.abs(values) < least))
+    if bad.size:
+        raise ValueError(
+            f"{name}: expected numbers between {least:.2g} and {most:.2g} in size, which is what a "
+            f"search with numbers of {info.bits} bits can hold, got {values[bad[0]]:g}; "
+            f"{advice}"
+        )
 
 
 def _short(value: Any) -> str:

@@ -11,6 +11,7 @@ and to full precision, and no penalty has to be weighted. (A plain reflection wo
 the face, and the condition number would grow as the other variables converge.)
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +48,14 @@ class Bounds(NamedTuple):
     ub: ArrayLike = np.inf
 
 
-def read_bounds(bounds: Any, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+class Sides(NamedTuple):
+    """Lower and upper bounds as vectors; infinite where there is none."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def read_bounds(bounds: Any, dim: int) -> Sides:
     """Return lower and upper bounds as vectors, from any of the forms that `minimize` accepts."""
     if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
         low, high = (_read_side(bounds, name, dim) for name in ("lb", "ub"))
@@ -59,7 +67,7 @@ def read_bounds(bounds: Any, dim: int) -> tuple[NDArray[np.float64], NDArray[np.
     if bad.size:
         j = int(bad[0])
         raise ValueError(f"bounds[{j}]: expected low <= high, got ({low[j]}, {high[j]})")
-    return low, high
+    return Sides(low, high)
 
 
 def _read_side(bounds: Any, name: str, dim: int) -> NDArray[np.float64]:
@@ -86,6 +94,30 @@ def _read_pairs(bounds: Any, dim: int) -> tuple[NDArray[np.float64], NDArray[np.
     return low, high
 
 
+def representable(sides: Sides, info: Any) -> Sides:
+    """Return the bounds of the numbers of a floating-point type that lie inside the given bounds.
+
+    The number nearest to 0.1 in float32 is larger than 0.1, so an upper bound is rounded down and a
+    lower bound is rounded up. The value of a variable with equal bounds is rounded to the nearest.
+    """
+    both = np.concatenate(sides)
+    advice = "use None for no bound, or rescale your variables"
+    checks.in_scale("bounds", both[np.isfinite(both)], info, advice=advice)
+    if info.bits == 64:
+        return sides
+    low, high = (side.astype(np.float32) for side in sides)
+    free = sides.low < sides.high
+    low = np.where(free & (low < sides.low), np.nextafter(low, np.float32(np.inf)), low)
+    high = np.where(free & (high > sides.high), np.nextafter(high, -np.float32(np.inf)), high)
+    if (low > high).any():
+        j = int(np.argmax(low > high))
+        raise ValueError(
+            f"bounds[{j}]: expected a number of {info.bits} bits between the bounds, got "
+            f"({sides.low[j]}, {sides.high[j]}); use an x0 of 64 bits, or subtract an offset"
+        )
+    return Sides(low.astype(np.float64), high.astype(np.float64))
+
+
 class Box(NamedTuple):
     """The map between search coordinates y (free variables only) and the user's x."""
 
@@ -100,19 +132,21 @@ class Box(NamedTuple):
 
     @classmethod
     def build(
-        cls,
-        xp: Namespace,
-        like: Array,
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
-        deviations: NDArray[np.float64],
+        cls, xp: Namespace, like: Array, sides: Sides, deviations: NDArray[np.float64]
     ) -> "Box":
-        """Return the map for given bounds and initial standard deviations."""
+        """Return the map for bounds that `representable` returned, and initial deviations."""
+        low, high = sides
         free = low < high
         if not free.any():
-            raise ValueError("bounds: expected at least one variable with low < high, got none")
+            bits = xp.finfo(like.dtype).bits
+            raise ValueError(
+                "bounds: expected at least one variable with low < high (as numbers of "
+                f"{bits} bits), got none"
+            )
         lo, hi, dev = low[free], high[free], deviations[free]
         margin = np.minimum(_MARGIN * (hi - lo), dev)
+        bent = np.isfinite(lo) | np.isfinite(hi)
+        _check_margin(margin[bent], np.flatnonzero(free)[bent], xp.finfo(like.dtype))
 
         def number(value: Any) -> Array:
             return constant(xp, value, like)
@@ -133,6 +167,10 @@ class Box(NamedTuple):
 
     def to_user(self, xp: Namespace, y: Array) -> Array:
         """Return the point inside the bounds for search coordinates; rows are mapped one by one."""
+        with np.errstate(over="ignore"):  # of the parabola far from its face, where it is not used
+            return self._to_user(xp, y)
+
+    def _to_user(self, xp: Namespace, y: Array) -> Array:
         a, b = self.low - self.margin, self.high + self.margin
         width = b - a
         both = self.has_low & self.has_high
@@ -156,9 +194,22 @@ class Box(NamedTuple):
         """Return the search coordinates of a point inside the bounds, or of points in rows."""
         x = x[self.free] if x.ndim == 1 else x[:, self.free]
         a, b = self.low - self.margin, self.high + self.margin
-        low_gap = xp.where(self.has_low, x - self.low, self.margin)
-        high_gap = xp.where(self.has_high, self.high - x, self.margin)
-        near_low = a + 2 * xp.sqrt(self.margin * low_gap)
-        near_high = b - 2 * xp.sqrt(self.margin * high_gap)
-        y = xp.where(self.has_low & (low_gap < self.margin), near_low, x)
-        return xp.where(self.has_high & (high_gap < self.margin), near_high, y)
+        at_low = self.has_low & (x - self.low < self.margin)
+        at_high = self.has_high & (self.high - x < self.margin)
+        near_low = a + 2 * xp.sqrt(self.margin * xp.where(at_low, x - self.low, self.margin))
+        near_high = b - 2 * xp.sqrt(self.margin * xp.where(at_high, self.high - x, self.margin))
+        return xp.where(at_high, near_high, xp.where(at_low, near_low, x))
+
+
+def _check_margin(margin: NDArray[np.float64], variables: NDArray[np.intp], info: Any) -> None:
+    """Raise an error if squares of the margins, which the map computes, are no normal numbers."""
+    least = math.sqrt(float(info.smallest_normal) / float(info.eps))
+    most = math.sqrt(float(info.max)) / 4
+    bad = np.flatnonzero((margin < least) | (margin > most))
+    if bad.size:
+        j = int(bad[0])
+        raise ValueError(
+            f"bounds[{variables[j]}]: expected a tenth of the range between the bounds, or sigma0 "
+            f"if that is smaller, between {least:.2g} and {most:.2g} for numbers of {info.bits} "
+            f"bits, got {margin[j]:.2g}; rescale your variables"
+        )

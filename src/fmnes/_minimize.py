@@ -64,9 +64,11 @@ def minimize(
     x0 : array_like of shape (d,), or Result
         The starting point. Its array library decides where the search runs (see `Optimizer`). A
         Result continues with its mean, step size and shape.
-    sigma0 : float or array_like of shape (d,)
+    sigma0 : float or array_like of shape (d,), optional
         Initial standard deviation: about a third of the distance within which you expect the
-        optimum. Optional if x0 is a Result.
+        optimum, and less from 1000 variables on (see "Choosing sigma0" in the documentation). By
+        default a sixth of the range between the bounds, which must then be finite for every
+        variable; or the step size of x0 if that is a Result.
     args : tuple, optional
         Further arguments of ``fun``.
     method : str or settings, optional

@@ -41,9 +41,9 @@ class Optimizer:
         The starting point. Its array library decides where the search runs: a NumPy array or a
         list on the CPU, a PyTorch or JAX array on its own device and in its own precision. A
         Result continues with its mean, step size and shape.
-    sigma0 : float or array_like of shape (d,)
-        Initial standard deviation, one number for all variables or one each: about a third of the
-        distance within which you expect the optimum. Optional if x0 is a Result.
+    sigma0 : float or array_like of shape (d,), optional
+        Initial standard deviation, one number for all variables or one each; see `minimize`. By
+        default a sixth of the range between the bounds, or the step size of x0 if that is a Result.
     method : str or settings
         A name of `fmnes.METHODS`, or settings such as ``fmnes.CRFMNES(variant="paper")``.
     popsize : int, optional

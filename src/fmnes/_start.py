@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array, Namespace, constant, to_host
-from fmnes._coordinates import Box, read_bounds
+from fmnes._coordinates import Box, Sides, read_bounds, representable
 from fmnes._result import Result
 from fmnes._stopping import Budget, Stopping
 from fmnes.algorithms import METHODS, Algorithm
@@ -186,8 +186,11 @@ def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: 
         sigma0 = x0.sigma if sigma0 is None else sigma0
         shape, x0 = x0.shape, x0.mean
     xp, mean = _mean(x0)
-    deviations = _deviations(sigma0, mean.shape[0])
-    box = None if bounds is None else _box(xp, mean, bounds, deviations)
+    dim, info = mean.shape[0], xp.finfo(mean.dtype)
+    sides = None if bounds is None else representable(read_bounds(bounds, dim), info)
+    deviations = _deviations(sigma0, sides, dim)
+    checks.in_scale("sigma0", deviations, info, least=float(info.smallest_normal))
+    box = None if sides is None else _box(xp, mean, sides, deviations)
     if box is not None:
         deviations = deviations[np.asarray(to_host(box.free))]
         mean = box.to_search(xp, mean)
@@ -243,18 +246,18 @@ def _initial_shape(xp: Namespace, mean: Array, settings: Any) -> Shape:
     return Shape(**{"D": ones, **parts})
 
 
-def _box(xp: Namespace, x0: Array, bounds: Any, deviations: NDArray[np.float64]) -> Box:
+def _box(xp: Namespace, x0: Array, sides: Sides, deviations: NDArray[np.float64]) -> Box:
     """Return the map of the bounds, once x0 is known to lie inside them."""
-    low, high = read_bounds(bounds, x0.shape[0])
+    low, high = sides
     host = np.asarray(to_host(x0), np.float64)
     outside = np.flatnonzero((host < low) | (host > high))
     if outside.size:
         j = int(outside[0])
         raise ValueError(
-            f"x0: expected a point inside the bounds, got x0[{j}] = {host[j]:g} "
-            f"outside [{low[j]:g}, {high[j]:g}]"
+            f"x0: expected a point inside the bounds, got x0[{j}] = {float(host[j])!r} outside "
+            f"[{float(low[j])!r}, {float(high[j])!r}]"
         )
-    return Box.build(xp, x0, low, high, deviations)
+    return Box.build(xp, x0, sides, deviations)
 
 
 def _mean(x0: Any) -> tuple[Namespace, Array]:
@@ -276,13 +279,26 @@ def _mean(x0: Any) -> tuple[Namespace, Array]:
     if not bool(xp.all(xp.isfinite(x0))):
         bad = int(xp.argmax(xp.astype(~xp.isfinite(x0), xp.int8)))
         raise ValueError(f"x0: expected finite numbers, got x0[{bad}] = {float(x0[bad])}")
+    largest = float(xp.max(xp.abs(x0)))
+    checks.in_scale("x0", np.array([largest]), xp.finfo(x0.dtype))
     return xp, xp.asarray(x0, copy=True)
 
 
-def _deviations(sigma0: Any, dim: int) -> NDArray[np.float64]:
-    """Return sigma0 as one positive number per variable."""
+def _deviations(sigma0: Any, sides: Sides | None, dim: int) -> NDArray[np.float64]:
+    """Return sigma0 as one positive number per variable; if it is None, one that fits the bounds.
+
+    With a sixth of the range, both bounds are three standard deviations from the middle.
+    """
     if sigma0 is None:
-        raise TypeError("sigma0: expected a number or a vector, got None")
+        low, high = (np.full(dim, -np.inf), np.full(dim, np.inf)) if sides is None else sides
+        missing = np.flatnonzero(~np.isfinite(low) | ~np.isfinite(high))
+        if missing.size:
+            raise TypeError(
+                "sigma0: expected a number or a vector (about a third of the distance from x0 to "
+                "the optimum), or two finite bounds for every variable, got None and variable "
+                f"{missing[0]} without two bounds"
+            )
+        return np.where(low < high, (high - low) / 6, 1.0)
     sizes = checks.numbers("sigma0", sigma0, "a number or a vector")
     if sizes.shape not in ((), (dim,)):
         raise ValueError(

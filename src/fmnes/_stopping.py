@@ -145,7 +145,7 @@ def _rules(record: Record, now: Generation, stopping: Stopping) -> list[Status]:
 
 def _out_of_scale(limits: Limits, now: Generation) -> bool:
     """Return whether mean or samples, ten deviations away, may overflow; NaN counts too."""
-    limit = limits.huge * 1e-3
+    limit = limits.huge * checks.ROOM
     return not (now.deviation_max < limit and now.mean_max < limit)
 
 

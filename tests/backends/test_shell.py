@@ -128,6 +128,30 @@ def test_saved_and_pickled(library, dtype, name, tmp_path):
 
 
 @dtypes
+@pytest.mark.parametrize(
+    ("low", "high", "start", "sigma0", "slope"),
+    [
+        (-1.0, 0.1, 0.05, 0.3, -1.0),  # the float32 nearest to 0.1 is larger
+        (0.7, 1.0, 0.8, 0.3, 1.0),  # and the one nearest to 0.7 is smaller
+        (300.0, 300.0001, 300.0, 1e-4, 1.0),  # four numbers of 32 bits
+        (-1e30, 1e15, 0.0, 1e12, -1.0),  # squares of the distances to these bounds overflow
+    ],
+)
+def test_all_candidates_lie_inside(library, dtype, low, high, start, sigma0, slope):
+    """The optimum is on a bound, and the search gets there."""
+    x0 = library.array(np.full(DIM, start), dtype)
+    opt = fmnes.Optimizer(x0, sigma0, bounds=[(low, high)] * DIM, rng=1)
+    for _ in range(60):
+        x = to_numpy(opt.ask())
+        assert np.isfinite(x).all()
+        assert x.min() >= low
+        assert x.max() <= high
+        opt.tell(slope * np.sum(x, axis=1))
+    for point in (opt.result.x, opt.result.mean):
+        assert low <= to_numpy(point).min() <= to_numpy(point).max() <= high
+
+
+@dtypes
 def test_bounds(library, dtype):
     """A corner, a face, a variable that is fixed, and one without bounds."""
     bounds = [(2.0, 9.0), (2.0, None), (None, 9.0), (3.0, 3.0), (None, None), (-9.0, 9.0)]

@@ -35,6 +35,10 @@ CASES = {
         "--x0 3 --dim 4 --sigma0 1 --bounds -4,5.5 --maxiter 30",
         {"x0": [3.0] * 4, "sigma0": 1.0, "bounds": [(-4, 5.5)] * 4, "maxiter": 30},
     ),
+    "sigma0 from bounds": (
+        "--x0 3 --dim 4 --bounds -4 5 --maxiter 30",
+        {"x0": [3.0] * 4, "bounds": [(-4, 5)] * 4, "maxiter": 30},
+    ),
     "half bounds": (
         "--x0 3 --dim 4 --sigma0 1 --bounds -inf 4 --maxiter 30",
         {"x0": [3.0] * 4, "sigma0": 1.0, "bounds": [(None, 4)] * 4, "maxiter": 30},
@@ -206,7 +210,7 @@ WRONG = [
     ("--x0", "2", [*SPHERE, *START, "--x0", "1", "2", "--dim=3"]),
     ("--x0", "gone.txt", [*SPHERE, "--x0", "@gone.txt", "--sigma0", "1"]),
     ("--x0", "x0[0] = nan", [*SPHERE, *START, "--x0", "nan"]),
-    ("--x0", "x0[0] = 3 outside [4, 5]", [*SPHERE, *START, "--bounds", "4", "5"]),
+    ("--x0", "x0[0] = 3.0 outside [4.0, 5.0]", [*SPHERE, *START, "--bounds", "4", "5"]),
     ("--bounds", "'4'", [*SPHERE, *START, "--bounds", "4"]),
     ("--bounds", "'4 5 6'", [*SPHERE, *START, "--bounds", "4", "5", "6"]),
     ("--bounds", "nan", [*SPHERE, *START, "--bounds", "nan", "5"]),
@@ -238,7 +242,8 @@ WRONG = [
     ("function", "model:f", ["model.py:f", *START]),
     ("--command", "'no-such-program'", [*START, "--command", "no-such-program {file}"]),
     ("--command", "it's", [*START, "--command", "it's"]),
-    ("the following arguments are required", "--sigma0", [*SPHERE, "--x0", "3"]),
+    ("--sigma0", "None", [*SPHERE, "--x0", "3"]),
+    ("the following arguments are required", "--x0", [*SPHERE, "--sigma0", "3"]),
 ]
 
 

@@ -95,7 +95,7 @@ def test_open_bounds_with_sigma0():
 
 @pytest.mark.parametrize("bounds", [None, [(0, 5), (-5, 0), (0, None), (0, 1)]])
 def test_without_sigma0(bounds):
-    with pytest.raises(ValueError, match=r"^sigma0: expected .*, got bounds"):
+    with pytest.raises(TypeError, match=r"^sigma0: expected .* bounds"):
         minimize(ellipsoid, bounds=bounds)
 
 

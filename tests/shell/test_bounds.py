@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from array_api_compat import array_namespace
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from property_tests import examples
 from scipy.optimize import Bounds as SciPyBounds
 
 import fmnes
-from fmnes._coordinates import Box, read_bounds
+from fmnes._coordinates import Box, Sides, read_bounds
 
 
 class Watched:
@@ -148,7 +149,7 @@ def test_the_map_stays_inside_and_has_an_inverse(low, width, deviation, kind, y)
     hi = np.array([low + width if kind != "low" else np.inf])
     like = np.zeros(1)
     xp = array_namespace(like)
-    box = Box.build(xp, like, lo, hi, np.array([deviation]))
+    box = Box.build(xp, like, Sides(lo, hi), np.array([deviation]))
     x = box.to_user(xp, np.array(y)[:, None])
     assert ((x >= lo) & (x <= hi)).all()
     back = box.to_user(xp, box.to_search(xp, x))
@@ -163,9 +164,117 @@ def test_the_map_stays_inside_and_has_an_inverse(low, width, deviation, kind, y)
 def test_the_slope_is_continuous_at_the_seam():
     like = np.zeros(1)
     xp = array_namespace(like)
-    box = Box.build(xp, like, np.array([1.0]), np.array([5.0]), np.array([2.0]))
+    box = Box.build(xp, like, Sides(np.array([1.0]), np.array([5.0])), np.array([2.0]))
     for seam in (1.4, 4.6):  # margin 0.4
         y = seam + np.array([-1e-6, 0.0, 1e-6])[:, None]
         x = box.to_user(xp, y)[:, 0]
         slopes = np.diff(x) / 1e-6
         np.testing.assert_allclose(slopes, 1.0, atol=2e-6)
+
+
+# --- sigma0 from the bounds -----------------------------------------------------------------------
+
+
+def test_sigma0_is_a_sixth_of_the_range():
+    """One range for each variable; a variable with equal bounds has none, and needs none."""
+    bounds = [(-4.0, 5.0), (2.0, 2.0), (-1.0, 0.5)]
+    x0 = [1.0, 2.0, 0.0]
+    given = fmnes.minimize(sphere, x0, [1.5, 1.0, 0.25], bounds=bounds, rng=1, maxiter=30)
+    result = fmnes.minimize(sphere, x0, bounds=bounds, rng=1, maxiter=30)
+    np.testing.assert_array_equal(result.x, given.x)
+    np.testing.assert_array_equal(result.history["sigma"], given.history["sigma"])
+    opt = fmnes.Optimizer(x0, bounds=bounds)
+    assert opt.result.sigma == pytest.approx(np.sqrt(1.5 * 0.25))
+
+
+# --- Numbers of 32 bits, narrow boxes, large and small ones ---------------------------------------
+
+
+def evaluated(x0, sigma0, bounds, slope=1.0, generations=100, **options):
+    """All candidates on the way to a bound, in double precision."""
+    opt = fmnes.Optimizer(x0, sigma0, bounds=bounds, rng=1, **options)
+    seen = []
+    for _ in range(generations):
+        seen.append(opt.ask().astype(np.float64))
+        opt.tell(slope * np.sum(seen[-1], axis=1))
+        if opt.stop():
+            break
+    return np.concatenate([*seen, [opt.result.mean], [opt.result.x]])
+
+
+@pytest.mark.parametrize("method", fmnes.METHODS)
+def test_a_bound_that_float32_cannot_represent(method):
+    """The float32 nearest to 0.1 is larger, the one nearest to 0.7 is smaller."""
+    assert float(np.float32(0.1)) > 0.1
+    assert float(np.float32(0.7)) < 0.7
+    x = evaluated(np.full(3, 0.05, np.float32), 0.3, [(-1, 0.1)] * 3, slope=-1.0, method=method)
+    assert x.max() <= 0.1
+    x = evaluated(np.full(3, 0.8, np.float32), 0.3, [(0.7, 1)] * 3, method=method)
+    assert x.min() >= 0.7
+
+
+def test_a_narrow_box_in_float32():
+    """Four numbers of 32 bits lie between these bounds, and all are reached."""
+    x = evaluated(np.full(3, 300.0, np.float32), 1e-4, [(300, 300.0001)] * 3)
+    assert np.isfinite(x).all()
+    assert len(np.unique(x)) == 4
+    assert x.min() >= 300
+    assert x.max() <= 300.0001
+
+
+@pytest.mark.parametrize(
+    ("bounds", "fixed"), [((300, 300.00001), 300.0), ((0.1, 0.1), float(np.float32(0.1)))]
+)
+def test_one_number_between_the_bounds_fixes_a_variable(bounds, fixed):
+    x0 = np.array([fixed, 0.0], np.float32)
+    x = evaluated(x0, 1.0, [bounds, (-9, 9)], generations=20)
+    assert (x[:, 0] == fixed).all()
+    assert len(np.unique(x[:, 1])) > 50
+
+
+@st.composite
+def boxes(draw):
+    """A type of numbers, a pair of bounds, a point inside, and an initial standard deviation.
+
+    Bounds and deviations range over all scales that a search can hold, and boxes may be so narrow
+    that few numbers lie inside.
+    """
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    limit = 15 if dtype is np.float32 else 145  # as a power of ten
+    size = 10.0 ** draw(st.floats(-limit, limit))
+    low = size * draw(st.sampled_from([-1.0, -0.1, 0.0, 0.1, 1.0]))
+    width = size * 10.0 ** draw(st.floats(np.log10(np.finfo(dtype).eps), 0))
+    deviation = width * 10.0 ** draw(st.floats(-2, 4))
+    assume(10.0**-limit < min(deviation, width / 10))  # smaller ones are refused
+    high = low + width
+    kind = draw(st.sampled_from(["both", "low", "high"]))
+    x0 = dtype(draw(st.sampled_from([low, high, low + width / 2])))
+    assume(low <= float(x0) <= high)
+    assume(deviation > 2 * np.finfo(dtype).eps * max(abs(low), abs(high)))
+    return dtype, (None if kind == "high" else low, None if kind == "low" else high), x0, deviation
+
+
+@given(box=boxes(), method=st.sampled_from(list(fmnes.METHODS)))
+@examples(150)
+def test_all_candidates_lie_inside(box, method):
+    """In both types of numbers; warnings are errors here, so nothing overflows either."""
+    dtype, (low, high), x0, deviation = box
+    bounds = [(low, high), (None, None)]
+    start = np.array([x0, 0.0], dtype)
+    opt = fmnes.Optimizer(start, deviation, bounds=bounds, method=method, rng=1)
+    for _ in range(4):
+        x = opt.ask().astype(np.float64)
+        assert np.isfinite(x).all()
+        assert (x[:, 0] >= (-np.inf if low is None else low)).all()
+        assert (x[:, 0] <= (np.inf if high is None else high)).all()
+        opt.tell(np.abs(x[:, 0] / deviation))
+    for point in (opt.result.x, opt.result.mean):
+        assert (-np.inf if low is None else low) <= float(point[0])
+        assert float(point[0]) <= (np.inf if high is None else high)
+
+
+def test_a_far_bound_changes_nothing_and_warns_of_nothing():
+    """The square of the distance to these bounds is no finite number of 32 bits."""
+    x0 = np.full(3, 3.0, np.float32)
+    for bounds in ([(-1e30, 1e30)] * 3, [(-1e30, None)] * 3):
+        np.testing.assert_array_equal(evaluated(x0, 1.0, bounds), evaluated(x0, 1.0, None))

@@ -33,7 +33,7 @@ class RunOptions:
     command: str | None
     dim: int
     x0: float | list[float]
-    sigma0: float | list[float]
+    sigma0: float | list[float] | None
     bounds: Any  # None, a pair, or a list of pairs
     method: str
     settings: dict[str, Any]
@@ -78,7 +78,7 @@ class RunOptions:
             "cwd": os.getcwd(),
             "x0": x0,
             "dim": dim,
-            "sigma0": arguments.numbers("--sigma0", parsed.sigma0),
+            "sigma0": parsed.sigma0 and arguments.numbers("--sigma0", parsed.sigma0),
             "bounds": parsed.bounds and arguments.bounds(parsed.bounds, dim),
             "settings": arguments.settings(parsed.method, parsed.set),
             "rng": secrets.randbits(32) if parsed.rng is None else parsed.rng,

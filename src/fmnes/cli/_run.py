@@ -21,8 +21,8 @@ from fmnes.cli._process import ending_forked_children, logged, print_err, print_
 from fmnes.cli._recorder import Recorder
 
 _RUN_USAGE = """\
-fmnes run package.module:function --x0 X [X ...] --sigma0 S [S ...] [options]
-       fmnes run --command PROGRAM --x0 X [X ...] --sigma0 S [S ...] [options]"""
+fmnes run package.module:function --x0 X [X ...] [--sigma0 S [S ...]] [options]
+       fmnes run --command PROGRAM --x0 X [X ...] [--sigma0 S [S ...]] [options]"""
 _RUN_EPILOG = """\
 examples:
   fmnes run mymodel:loss --x0 0 --dim 100 --sigma0 0.5 --maxfevals 20000 --rng 1
@@ -83,8 +83,11 @@ def _add_search(group: Any) -> None:
     add = group.add_argument
     add("--x0", nargs="+", required=True, metavar="X", help="initial mean: numbers, or @FILE")
     add("--dim", type=number, metavar="D", help="number of variables, if X is one number for all")
-    sigma0_help = "initial standard deviation: one number, D numbers, or @FILE"
-    add("--sigma0", nargs="+", required=True, metavar="S", help=sigma0_help)
+    sigma0_help = (
+        "initial standard deviation: one number, D numbers, or @FILE (default: a sixth of the "
+        "range between the bounds)"
+    )
+    add("--sigma0", nargs="+", metavar="S", help=sigma0_help)
     bounds_help = "LOW HIGH for all variables (inf for no bound), or @FILE with a pair for each"
     add("--bounds", nargs="+", metavar="B", help=bounds_help)
     add("--method", default="cr-fm-nes", help="one of `fmnes methods` (default: %(default)s)")

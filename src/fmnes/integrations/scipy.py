@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes._coordinates import read_bounds
 from fmnes._minimize import minimize
 from fmnes._result import Result, Status
 from fmnes._stopping import Stopping
 
-_DEVIATION = 1 / 6  # of the range: both bounds are three standard deviations from its middle
 # Status codes of SciPy: those of Nelder-Mead, and 99 for the callback.
 _CODES = {Status.MAXFEVALS: 1, Status.MAXITER: 2, Status.CALLBACK: 99}
 _OTHER = 3
@@ -52,8 +50,7 @@ def scipy_method(
     Parameters
     ----------
     sigma0 : float or array_like of shape (d,), optional
-        Initial standard deviation. By default a sixth of the range between the bounds, which must
-        then be finite for every variable.
+        Initial standard deviation; see `fmnes.minimize`.
     tol : float, optional
         Means ``Stopping(tolx=tol, tolfun=tol)``; both are relative tolerances, see `Stopping`.
         SciPy passes its argument ``tol`` here.
@@ -94,7 +91,7 @@ def scipy_method(
     result = minimize(
         _Objective(fun),
         x0,
-        _deviations(bounds, len(x0)) if sigma0 is None else sigma0,
+        sigma0,
         args=args,
         bounds=bounds,
         callback=None if callback is None else _adapted(checks.function("callback", callback)),
@@ -127,17 +124,6 @@ def _check_unused(**derivatives: Any) -> None:
                 RuntimeWarning,
                 stacklevel=4,  # through SciPy's minimize, to the user's line
             )
-
-
-def _deviations(bounds: Any, dim: int) -> NDArray[np.float64]:
-    """Return initial standard deviations that fit the bounds."""
-    low, high = read_bounds([(None, None)] * dim if bounds is None else bounds, dim)
-    if not np.isfinite(high - low).all():
-        raise ValueError(
-            "sigma0: expected options={'sigma0': ...}, or two finite bounds for every variable, "
-            f"got bounds = {bounds!r}"
-        )
-    return np.where(low < high, _DEVIATION * (high - low), 1.0)
 
 
 def _known(options: dict[str, Any]) -> dict[str, Any]:
