@@ -29,18 +29,29 @@ def integer(name: str, value: Any, *, least: int) -> int:
     return int(value)
 
 
-def real(name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> float:
-    """Return a real number that is at least ``least`` and larger than ``above``."""
-    expected = f"a number >= {least:g}" if least > -math.inf else "a number"
-    if above > -math.inf:
-        expected = f"a number > {above:g}"
+def real(
+    name: str,
+    value: Any,
+    *,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> float:
+    """Return a real number of a range: at least ``least``, larger than ``above``, ..."""
+    limits = [
+        f"{sign} {limit:g}"
+        for sign, limit in ((">=", least), (">", above), ("<", below))
+        if math.isfinite(limit)
+    ]
+    expected = " ".join(["a number", " and ".join(limits)]).strip()
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name}: expected {expected}, got {value!r}")
     try:
         number = float(value)
     except OverflowError:  # an integer of more than 308 digits
         number = math.nan
-    if not (number >= least and (number > above or above == -math.inf)):  # NaN fails both
+    inside = number >= least and (number > above or above == -math.inf)  # NaN fails both
+    if not (inside and (number < below or below == math.inf)):
         raise ValueError(f"{name}: expected {expected}, got {_short(value)}")
     return number
 

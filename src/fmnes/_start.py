@@ -19,7 +19,7 @@ from fmnes._coordinates import Box, Sides, read_bounds, representable
 from fmnes._result import Result
 from fmnes._stopping import Budget, Stopping
 from fmnes.algorithms import METHODS, Algorithm
-from fmnes.algorithms._records import Shape, copied
+from fmnes.algorithms._records import Shape, copied, diagonal_of
 
 
 class PopsizeWarning(UserWarning):
@@ -195,7 +195,6 @@ def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: 
         deviations = deviations[np.asarray(to_host(box.free))]
         mean = box.to_search(xp, mean)
     if shape is None:
-        _check_resolved(xp, mean, deviations)
         shape = _initial_shape(xp, mean, row.settings)
     elif shape.D.shape != mean.shape:
         raise ValueError(
@@ -203,6 +202,7 @@ def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: 
         )
     else:
         shape = copied(xp, shape)
+    _check_resolved(xp, mean, deviations, shape)
     if stopping is not None and not isinstance(stopping, Stopping):
         raise TypeError(f"stopping: expected fmnes.Stopping(...), got {stopping!r}")
     return Setup(
@@ -217,15 +217,25 @@ def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: 
     )
 
 
-def _check_resolved(xp: Namespace, mean: Array, deviations: NDArray[np.float64]) -> None:
-    """Raise an error if no variable could move: the first generation would count as converged."""
+def _check_resolved(
+    xp: Namespace, mean: Array, deviations: NDArray[np.float64], shape: Shape
+) -> None:
+    """Raise an error if no variable could move: the first generation would count as converged.
+
+    So it would after a warm start from a search that has converged to all digits. The shape may
+    also make the deviations larger than numbers can be.
+    """
     spacing = xp.finfo(mean.dtype).eps * xp.abs(mean)
     sizes = constant(xp, np.array(deviations), mean)  # a copy: PyTorch warns of read-only memory
+    with np.errstate(over="ignore"):
+        sizes = sizes * diagonal_of(xp, shape)
+    largest = float(xp.max(sizes))
+    checks.in_scale("sigma0", np.array([largest]), xp.finfo(mean.dtype))
     if not bool(xp.any(sizes > spacing)):
         raise ValueError(
             "sigma0: expected more than the spacing of floating-point numbers at x0, which is "
-            f"{float(xp.min(spacing)):.3g} or more, got {float(deviations.max()):.3g}; subtract an "
-            "offset from your variables, or use a larger sigma0"
+            f"{float(xp.min(spacing)):.3g} or more, got {largest:.3g}; use a larger "
+            "sigma0, or subtract an offset from your variables"
         )
 
 

@@ -21,13 +21,13 @@ class Stopping:
     ----------
     tolx : float
         The search has converged when every standard deviation is below ``tolx`` times its initial
-        value. It has also converged when floating-point numbers cannot resolve the standard
-        deviations at the mean.
+        value; less than 1. It has also converged when floating-point numbers cannot resolve the
+        standard deviations at the mean.
     tolfun : float
         The search has converged when the values of the current generation and the best values of
         the last 10 + 30 d/popsize generations differ by less than ``tolfun`` times the largest
-        absolute value. There is no absolute tolerance, so scaling the objective function changes
-        nothing.
+        absolute value; less than 1. There is no absolute tolerance, so scaling the objective
+        function changes nothing.
     tolsigmaup : float
         The search ends when the largest standard deviation has grown by this factor.
     flat : int
@@ -59,13 +59,15 @@ class Stopping:
     infeasible: int = 100
 
     def __post_init__(self) -> None:
-        for name in ("tolx", "tolfun", "tolsigmaup"):
-            checks.real(name, getattr(self, name), least=0)
-        for name in ("flat", "stagnation", "infeasible"):
+        # A relative tolerance of 1 holds in the first generation, as does a count of 0.
+        for name in ("tolx", "tolfun"):
+            checks.real(name, getattr(self, name), least=0, below=1)
+        checks.real("tolsigmaup", self.tolsigmaup, above=1)
+        for name, least in (("flat", 1), ("stagnation", 0), ("infeasible", 1)):
             value = getattr(self, name)
             is_off = isinstance(value, float) and value == math.inf
             if not is_off and not (name == "stagnation" and value is None):
-                object.__setattr__(self, name, checks.integer(name, value, least=0))
+                object.__setattr__(self, name, checks.integer(name, value, least=least))
 
 
 class Budget(NamedTuple):
@@ -102,7 +104,7 @@ def _spent(record: Record, budget: Budget) -> list[Status]:
     """Return the limits of the budget that are reached."""
     ftarget, maxfevals, maxiter, timeout = budget
     reached = []
-    if ftarget is not None and record.best_f <= ftarget:
+    if ftarget is not None and record.best_f <= ftarget and record.best_f < math.inf:
         reached.append(Status.FTARGET)
     if maxiter is not None and record.generation >= maxiter:
         reached.append(Status.MAXITER)

@@ -207,6 +207,12 @@ SETTINGS = [
     (fmnes.Stopping, {"tolfun": np.nan}, "nan"),
     (fmnes.Stopping, {"tolfun": "1e-9"}, "'1e-9'"),
     (fmnes.Stopping, {"tolsigmaup": None}, "None"),
+    # These would hold after the first generation, tolx and tolfun as a success.
+    (fmnes.Stopping, {"tolx": 1.0}, "1.0"),
+    (fmnes.Stopping, {"tolfun": math.inf}, "inf"),
+    (fmnes.Stopping, {"tolsigmaup": 1}, "1"),
+    (fmnes.Stopping, {"flat": 0}, "0"),
+    (fmnes.Stopping, {"infeasible": 0}, "0"),
     (fmnes.Stopping, {"flat": "20"}, "'20'"),
     (fmnes.Stopping, {"flat": True}, "True"),
     (fmnes.Stopping, {"flat": 2.5}, "2.5"),

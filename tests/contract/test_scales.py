@@ -1,5 +1,7 @@
 """Few variables, any unit of length, any size of value, and starts from earlier results."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from contract.common import arrays, assert_same_bits, drive, ellipsoid, sphere, start
@@ -191,6 +193,24 @@ def test_a_warm_start_takes_over_the_distribution(source, method, results):
     assert np.isfinite(drive(opt, 20).result.fun)
 
 
+@pytest.mark.parametrize("source", METHODS)
+def test_a_warm_start_keeps_the_distribution_over_the_first_generations(source, method, results):
+    """A method that keeps the volume of D in sigma must not drop that of another method's D."""
+    opt = fmnes.Optimizer(results[source], method=method, rng=2)
+    before = report(opt).deviations
+    after = report(drive(opt, 1)).deviations
+    assert np.all(np.abs(np.log(after / before)) < np.log(6))
+
+
+@pytest.mark.parametrize("D", [[1e3] * 5, [1.0, 1e-2, 1e-4, 1e-6, 1e-8]])
+def test_a_given_scale_lasts(D):
+    """Only the product sigma0 D counts."""
+    opt = fmnes.Optimizer([3.0] * 5, 1 / D[0], method=fmnes.CRFMNES(D=D), rng=1)
+    np.testing.assert_allclose(opt.ask().std(axis=0) / D * D[0], 1, rtol=0.9)
+    after = report(drive(opt, 1)).deviations
+    np.testing.assert_allclose(np.log(after / D * D[0]), 0, atol=np.log(3))
+
+
 def report_of_result(result):
     """The deviations of a Result, from its own fields."""
     D, v, C = result.shape
@@ -233,3 +253,24 @@ def test_a_warm_start_of_other_variables_is_refused():
     result = drive(start("cr-fm-nes", bounds=[(-9, 9)] * 4 + [(3.0, 3.0)]), 5).result
     with pytest.raises(ValueError, match=r"^x0: .* 5 .* got 4"):
         fmnes.Optimizer(result)
+
+
+def test_a_warm_start_that_cannot_move_is_refused():
+    """It would be a success after one generation, whatever the new objective is."""
+
+    def fun(x):
+        return sphere(x - 1)
+
+    result = fmnes.minimize(fun, np.full(5, 3.0), 2.0, rng=1, ftarget=0.0, vectorized=True)
+    stuck = dataclasses.replace(result, sigma=1e-17)
+    with pytest.raises(ValueError, match=r"^sigma0: .* got "):
+        fmnes.minimize(fun, stuck, rng=2, vectorized=True)
+    assert fmnes.minimize(fun, stuck, 0.1, rng=2, vectorized=True).nit > 10
+
+
+def test_a_scale_in_the_settings_counts_for_what_can_move():
+    small, large = 1e-30, np.full(5, 1e30)
+    opt = fmnes.Optimizer(np.full(5, 3.0), small, method=fmnes.SepCMA(D=large), rng=1)
+    assert np.isfinite(drive(opt, 20).result.fun)
+    with pytest.raises(ValueError, match=r"^sigma0: .* got inf"):
+        fmnes.Optimizer(np.full(5, 3.0), 1e200, method=fmnes.SepCMA(D=1e200 * large))

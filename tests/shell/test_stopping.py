@@ -237,3 +237,11 @@ def test_stop_names_every_reason_that_holds():
     assert list(opt.stop()) == ["maxiter", "maxfevals"]
     assert opt.stop()["maxiter"] == Status.MAXITER.sentence
     assert opt.result.status == "maxiter"
+
+
+def test_an_infinite_target_is_the_first_feasible_point():
+    """Before the first evaluation there is none."""
+    result = run(sphere, ftarget=math.inf)
+    assert (result.status, result.success, result.nit) == ("ftarget", True, 1)
+    result = run(lambda x: np.full(len(x), np.inf), ftarget=math.inf)
+    assert (result.status, result.success) == ("infeasible", False)

@@ -155,7 +155,21 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
     """The first state; ``z`` of shape (d,) is the draw that v starts from if none is given."""
     xp = array_namespace(mean)
     D, v = vd.initial(xp, shape, z)
-    return State(mean, sigma, D, v, xp.zeros_like(mean), xp.zeros_like(mean))  # line 1
+    scale = _volume_to_move(xp, shape, D, v)
+    return State(mean, sigma * scale, D / scale, v, xp.zeros_like(mean), xp.zeros_like(mean))
+
+
+def _volume_to_move(xp: Namespace, shape: Shape, D: Array, v: Array) -> Array:
+    """The factor that belongs to sigma and not to a given D; 1 if D is not given (line 1).
+
+    The first update would drop this factor (lines 16 and 17), and all deviations would change by
+    it. A factor near 1 is left in D: it is that of a shape of this method, up to rounding.
+    """
+    log = xp.mean(xp.log(D))
+    if shape.v is not None:
+        log = log + xp.log1p(norm2(xp, v)) / (2 * D.shape[0])
+    keep = xp.all(D == 1) | (xp.abs(log) < 1e-3)
+    return xp.exp(xp.where(keep, xp.zeros_like(log), log))
 
 
 transform = vd.transform  # lines 4 to 6
