@@ -72,7 +72,8 @@ class Recorder:
         known = self._nfailed or {}
         if self._table is None:
             self._table = _Table(self._folder.history)
-        self._table.append([*row, known.get(row[0], "")] for row in rows[self._table.rows :].tolist())
+        new = rows[self._table.rows :].tolist()
+        self._table.append([*row, known.get(row[0], "")] for row in new)
         shown = [result.nit, *result.history["generation"].tolist()]  # forget the others
         self._nfailed = {g: known[g] for g in shown if g in known}
         if result.fun < self._best:
