@@ -242,7 +242,7 @@ WRONG = [
     ("function", "model:f", ["model.py:f", *START]),
     ("--command", "'no-such-program'", [*START, "--command", "no-such-program {file}"]),
     ("--command", "it's", [*START, "--command", "it's"]),
-    ("--sigma0", "None", [*SPHERE, "--x0", "3"]),
+    ("--sigma0", "None", [*SPHERE, "--x0", "3", "--dim", "1"]),
     ("the following arguments are required", "--x0", [*SPHERE, "--sigma0", "3"]),
 ]
 

@@ -5,7 +5,6 @@ import io
 import logging
 import math
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -36,7 +35,6 @@ class Recorder:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._process = os.getpid()
         self._table: _Table | None = None
         self._nfailed: dict[int, str] | None = None  # by generation; None before the first
         self._last: Result | None = None
@@ -46,8 +44,6 @@ class Recorder:
 
     def __call__(self, result: Result) -> None:
         """Take note of a generation, and write if it is time to."""
-        if os.getpid() != self._process:
-            sys.exit("fmnes: a process that the objective forked must not continue the search")
         self.finish(result)
         if time.monotonic() >= self._due:
             self._write_or_warn(result, result.history.kept())
