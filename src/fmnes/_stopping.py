@@ -35,7 +35,8 @@ class Stopping:
         with status "tolfun" if values differed earlier, with "flat" if they never did.
     stagnation : int, optional
         The search ends when neither the best nor the median value improves over this number of
-        generations. The default is 200 + 100 d^1.5/popsize; 0 switches the rule off.
+        generations. The default is 200 + 100 d^1.5/popsize; 0 switches the rule off. Of more than
+        100,000 generations, the rule looks at every second one, every third one, and so on.
     infeasible : int
         The search ends after this number of consecutive generations without a feasible candidate.
 
