@@ -235,6 +235,6 @@ class History:
 def _texts(rows: NDArray[Any]) -> list[list[str]]:
     """Return the numbers of rows as texts; whole numbers with all digits."""
     return [
-        [f"{value:.6g}" if isinstance(value, float) else str(value) for value in row]
+        [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row]
         for row in rows.tolist()
     ]
