@@ -96,7 +96,8 @@ class History:
 
     def append(self, row: tuple[Any, ...]) -> None:
         """Add one generation. The buffer doubles when it is full: O(1) on average."""
-        is_kept, passing, last = self._keeps(row[0]), self._passing, self._last
+        is_kept = row[0] <= self.size or self._keeps(row[0])
+        passing, last = self._passing, self._last
         if passing is not None:  # a row that goes leaves its seconds to the next one
             row = (*row[:-2], row[-2] + passing[-2], row[-1] + passing[-1])
         if last is None or row[2] < last[2]:
@@ -110,8 +111,6 @@ class History:
 
     def _keeps(self, generation: int) -> bool:
         """Return whether the row of a generation stays when later ones follow."""
-        if generation <= self.size:
-            return True
         doublings = ((generation - 1) // self.size).bit_length()
         return generation % (1 << doublings) == 0
 
