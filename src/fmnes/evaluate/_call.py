@@ -4,7 +4,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -36,23 +36,56 @@ IN_DRIVER: tuple[type[BaseException], ...] = (Exception, SystemExit)
 IN_WORKER: tuple[type[BaseException], ...] = (BaseException,)
 
 
+_forks = 0  # how many forks lie between the process that imported this module and this one
+
+
+def _note_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
 def call_user(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``; a child process that the function forked ends here.
 
     A child that leaves the function, by returning or by an exception, would go on with the search
     of its parent: it would answer the same requests and write to the same files.
     """
-    process = os.getpid()
+    forks = _forks
     try:
         returned = function(*arguments)
     except BaseException as error:
-        if os.getpid() != process:
+        if _forks != forks:
             _end_child(error)
         _advise(error, *arguments)
         raise
-    if os.getpid() != process:
+    if _forks != forks:
         _end_child(None)
     return returned
+
+
+def plain_values(call: ObjectiveCall, x: Any, candidates: Iterable[int]) -> Iterator[float]:
+    """Yield the values of some rows of x; exceptions of the objective go up, with ``error.x``.
+
+    This is `call_user` in a loop, written out for objectives that take microseconds.
+    """
+    (fun, args), forks = call, _forks
+    for i in candidates:
+        row = x[i, ...]
+        try:
+            value = to_value(fun(row, *args), i)
+        except BaseException as error:
+            if _forks != forks:
+                _end_child(error)
+            _advise(error, row)
+            attach(error, "x", copied(row))
+            raise
+        if _forks != forks:
+            _end_child(None)
+        yield value
 
 
 def _end_child(error: BaseException | None) -> NoReturn:
@@ -77,15 +110,6 @@ def _advise(error: BaseException, x: Any = None, *_: Any) -> None:
     text = error.args[0] if type(error) is ValueError and error.args else None
     if isinstance(x, np.ndarray) and isinstance(text, str) and "read-only" in text:
         error.add_note("The objective's x is read-only. Change a copy of it: x = x.copy()")
-
-
-def evaluate_plainly(call: ObjectiveCall, candidate: int, x: Any) -> float:
-    """Return the value of one candidate; what the objective raises goes up, with ``error.x``."""
-    try:
-        return to_value(call_user(call.fun, x, *call.args), candidate)
-    except BaseException as error:
-        attach(error, "x", copied(x))
-        raise
 
 
 def copied(x: Any) -> Any:

@@ -249,9 +249,8 @@ class Driver:
         self._late_loads += 1
         if self._late_loads >= _MOST_LATE_LOADS:
             raise EvaluationError(
-                f"timeout: {_MOST_LATE_LOADS} workers in a row did not load the objective and its "
-                f"arguments within {chunk.seconds:g} seconds; give a larger timeout if loading "
-                "takes that long"
+                f"timeout: {_MOST_LATE_LOADS} workers in a row did not load the objective within "
+                f"{chunk.seconds:g} seconds; give a larger timeout if loading takes that long"
             )
 
     def _kill_group(self, group: WorkerGroup, overdue: Sequence[int], failure: Failure) -> None:

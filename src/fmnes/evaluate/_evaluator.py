@@ -17,7 +17,7 @@ from fmnes.evaluate._call import (
     call_user,
     copied,
     evaluate_one,
-    evaluate_plainly,
+    plain_values,
 )
 from fmnes.evaluate._driver import Driver
 from fmnes.evaluate._outcome import (
@@ -188,16 +188,16 @@ class Evaluator:
         x, popsize = read_only(x), x.shape[0]
         call = ObjectiveCall(fun, args)
         if self._plain and not known and report is None:
-            values = [evaluate_plainly(call, i, x[i, ...]) for i in range(popsize)]
-            return Outcome(np.array(values, dtype=np.float64))
+            return Outcome(np.fromiter(plain_values(call, x, range(popsize)), np.float64, popsize))
 
         def row(i: int) -> Any:
             return x.row(i) if isinstance(x, Population) else copied(x[i, ...])
 
         record = EvaluationRecord(popsize, self._policies.on_error, known or {}, report, row)
         if self._plain:
-            for i in list(record.open):
-                record.succeed(i, evaluate_plainly(call, i, x[i, ...]))
+            waiting = list(record.open)
+            for i, value in zip(waiting, plain_values(call, x, waiting), strict=True):
+                record.succeed(i, value)
         elif record.open and self._workers is None:
             self._evaluate_by_map(call, x, record)
         elif record.open:

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+_BUFFER = 2**20  # bytes that a pipe should hold; the system may allow fewer
+
 
 class WorkerPipe:
     """The driver's end of a pipe.
@@ -27,6 +29,7 @@ class WorkerPipe:
         self._socket: socket.socket | None = None
         if hasattr(socket, "MSG_DONTWAIT"):  # Windows has none, and waits
             self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
             self._flags = socket.MSG_DONTWAIT
 
     @property
