@@ -130,7 +130,8 @@ class Evaluator:
     def _own_driver(self) -> Driver:
         """The driver of this process; a forked process cannot use the workers of its parent."""
         if self._driver is None or self._process != os.getpid():
-            if self._driver is not None and hasattr(self._workers, "submit"):
+            can_be_made = isinstance(self._workers, int | np.integer) or is_factory(self._workers)
+            if self._driver is not None and not can_be_made:
                 raise EvaluationError(
                     "workers: expected a pool that was made in this process, got one from before a "
                     "fork; pass a function that makes one, as in "
