@@ -4,9 +4,10 @@ Every message names the argument, what was expected and what came. Arguments are
 first evaluation, and no value is corrected silently.
 """
 
+import difflib
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from fmnes._arrays import to_host
 # The largest size of means and standard deviations, in parts of the largest finite number: samples
 # lie many deviations away from the mean.
 ROOM = 1e-3
+_SEEDS = ("seed", "random_seed", "random_state")  # other packages' names for `rng`
 
 
 def integer(name: str, value: Any, *, least: int) -> int:
@@ -76,6 +78,24 @@ def choice(name: str, value: Any, options: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name}: expected one of {', '.join(map(repr, options))}, got {value!r}")
     return value
+
+
+def no_others(unknown: Mapping[str, object], accepted: Iterable[str]) -> None:
+    """Raise an error if there are arguments of other names than a function accepts."""
+    for name, value in unknown.items():
+        hint = " (did you mean 'rng'?)" if name in _SEEDS else did_you_mean(name, accepted)
+        raise TypeError(f"{name}: expected no argument of this name, got {_short(value)}{hint}")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question about what a misspelt word may mean; "" if no known word is near."""
+
+    def letters(text: str) -> str:
+        return "".join(filter(str.isalnum, text.lower()))
+
+    by_letters = {letters(other): other for other in known}
+    near = difflib.get_close_matches(letters(word), by_letters, n=1, cutoff=0.7)
+    return f" (did you mean {by_letters[near[0]]!r}?)" if near else ""
 
 
 def function(name: str, value: Any) -> Callable[..., Any]:

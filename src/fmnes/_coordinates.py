@@ -12,7 +12,8 @@ the face, and the condition number would grow as the other variables converge.)
 """
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +47,21 @@ class Bounds(NamedTuple):
 
     lb: ArrayLike = -np.inf
     ub: ArrayLike = np.inf
+
+
+class HasSides(Protocol):
+    """What `Bounds` and `scipy.optimize.Bounds` have in common."""
+
+    @property
+    def lb(self) -> Any:
+        """Lower bounds."""
+
+    @property
+    def ub(self) -> Any:
+        """Upper bounds."""
+
+
+BoundsLike = HasSides | Sequence[Sequence[float | None]] | NDArray[Any]
 
 
 class Sides(NamedTuple):

@@ -1,14 +1,16 @@
 """minimize(): check the arguments, loop, return a Result."""
 
 import contextlib
+import inspect
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Literal, Never, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
+from fmnes._coordinates import BoundsLike
 from fmnes._history import DEFAULT_SIZE
 from fmnes._optimizer import Optimizer
 from fmnes._progress import Progress
@@ -17,6 +19,7 @@ from fmnes._result import Result, Status
 from fmnes._runs import Runs
 from fmnes._signals import Interrupts
 from fmnes._stopping import Stopping
+from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.evaluate import (
     Evaluator,
     Outcome,
@@ -26,7 +29,15 @@ from fmnes.evaluate import (
     evaluate_vectorized,
     read_only,
 )
+from fmnes.evaluate.cluster import Cluster
 from fmnes.storage.checkpoint import Checkpoint
+
+
+class Pool(Protocol):
+    """A pool of workers: an executor of `concurrent.futures`, a Dask client, ..."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function in a worker, and return a handle with ``done()`` and ``result()``."""
 
 
 def minimize(
@@ -35,8 +46,8 @@ def minimize(
     sigma0: ArrayLike | None = None,
     *,
     args: tuple[Any, ...] = (),
-    method: Any = "cr-fm-nes",
-    bounds: Any = None,
+    method: MethodName | MethodSettings = "cr-fm-nes",
+    bounds: BoundsLike | None = None,
     popsize: int | None = None,
     ftarget: float | None = None,
     maxfevals: int | None = None,
@@ -44,14 +55,15 @@ def minimize(
     timeout: float | None = None,
     stopping: Stopping | None = None,
     vectorized: bool = False,
-    workers: Any = None,
+    workers: int | Pool | Callable[..., Any] | Cluster | Evaluator | None = None,
     restarts: int | IPOP | BIPOP = 0,
     rng: "int | np.random.Generator | None" = None,
     callback: Callable[[Result], Any] | None = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
-    resume: str = "auto",
+    resume: Literal["auto", "must", "never"] = "auto",
     history_size: float = DEFAULT_SIZE,
+    **unknown: Never,
 ) -> Result:
     """Minimise a function of many variables, using only its values.
 
@@ -116,6 +128,8 @@ def minimize(
     history_size : int, optional
         The number of generations after which ``result.history`` is thinned out (see `History`);
         math.inf keeps a row for every generation.
+    **unknown
+        Any other name is a TypeError, which suggests the name that may be meant.
 
     Returns
     -------
@@ -135,6 +149,7 @@ def minimize(
     >>> result.success, result.status
     (True, <Status.FTARGET: 'ftarget'>)
     """
+    checks.no_others(unknown, inspect.signature(minimize).parameters)
     checks.function("fun", fun)
     if callback is not None:
         checks.function("callback", callback)

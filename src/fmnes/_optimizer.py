@@ -1,10 +1,11 @@
 """Optimizer: ask and tell around an engine."""
 
 import copy
+import inspect
 import math
 import os
 import time
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array, constant, to_host
+from fmnes._coordinates import BoundsLike
 from fmnes._history import DEFAULT_SIZE, History, read_size
 from fmnes._population import Lineage, Population, Recipe
 from fmnes._record import Limits, Record
@@ -20,7 +22,7 @@ from fmnes._restarts import NextRun
 from fmnes._result import Result, Run, Status, succeeded
 from fmnes._start import Start, initial_sigma_and_shape, read_start
 from fmnes._stopping import Budget, Stopping, reasons, windows
-from fmnes.algorithms import METHODS, Algorithm
+from fmnes.algorithms import METHODS, Algorithm, MethodName, MethodSettings
 from fmnes.algorithms._records import copied
 from fmnes.draws import Address
 from fmnes.engines import EngineSpec, registration
@@ -66,6 +68,8 @@ class Optimizer:
     history_size : int
         The number of generations after which the history is thinned out (see `History`); math.inf
         keeps a row for every generation.
+    **unknown
+        Any other name is a TypeError, which suggests the name that may be meant.
 
     Examples
     --------
@@ -83,9 +87,9 @@ class Optimizer:
         x0: ArrayLike | Result,
         sigma0: ArrayLike | None = None,
         *,
-        method: Any = "cr-fm-nes",
+        method: MethodName | MethodSettings = "cr-fm-nes",
         popsize: int | None = None,
-        bounds: Any = None,
+        bounds: BoundsLike | None = None,
         rng: "int | np.random.Generator | None" = None,
         ftarget: float | None = None,
         maxfevals: int | None = None,
@@ -93,7 +97,9 @@ class Optimizer:
         timeout: float | None = None,
         stopping: Stopping | None = None,
         history_size: float = DEFAULT_SIZE,
+        **unknown: Never,
     ) -> None:
+        checks.no_others(unknown, inspect.signature(Optimizer).parameters)
         start = read_start(
             x0, sigma0, method, popsize, bounds, rng, ftarget, maxfevals, maxiter, timeout, stopping
         )

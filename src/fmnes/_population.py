@@ -12,7 +12,7 @@ from fmnes import kernels
 from fmnes._arrays import Array
 from fmnes._coordinates import Box
 from fmnes._version import __version__
-from fmnes.algorithms import METHODS
+from fmnes.algorithms import METHODS, MethodName
 from fmnes.draws import Address
 from fmnes.engines import Engine, EngineSpec, registration
 
@@ -20,7 +20,7 @@ from fmnes.engines import Engine, EngineSpec, registration
 class Recipe(NamedTuple):
     """Everything that the candidates of one generation are computed from."""
 
-    method: str
+    method: MethodName
     settings: Any
     popsize: int
     state: Any  # the method's State

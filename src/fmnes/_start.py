@@ -1,7 +1,6 @@
 """Check and convert the arguments that start a search."""
 
 import dataclasses
-import difflib
 import inspect
 import math
 import os
@@ -18,7 +17,7 @@ from fmnes._arrays import Array, Namespace, constant, to_host
 from fmnes._coordinates import Box, Sides, read_bounds, representable
 from fmnes._result import Result
 from fmnes._stopping import Budget, Stopping
-from fmnes.algorithms import METHODS, Algorithm
+from fmnes.algorithms import METHODS, Algorithm, MethodName
 from fmnes.algorithms._records import Shape, copied, diagonal_of
 
 
@@ -40,7 +39,7 @@ class PopsizeWarning(UserWarning):
 class Method(NamedTuple):
     """A method: its name, its module and its settings."""
 
-    name: str
+    name: MethodName
     algorithm: Algorithm
     settings: Any
 
@@ -49,9 +48,8 @@ def read_method(value: Any) -> Method:
     """Return the method for a name or for settings such as ``CRFMNES()``."""
     if isinstance(value, str):
         if value not in METHODS:
-            raise ValueError(
-                f"method: expected one of {', '.join(METHODS)}, got {value!r}{_nearest(value)}"
-            )
+            hint = checks.did_you_mean(value, METHODS)
+            raise ValueError(f"method: expected one of {', '.join(METHODS)}, got {value!r}{hint}")
         return Method(value, METHODS[value], METHODS[value].Settings())
     for name, algorithm in METHODS.items():
         if isinstance(value, algorithm.Settings):
@@ -63,21 +61,10 @@ def read_method(value: Any) -> Method:
     )
 
 
-def _nearest(name: str) -> str:
-    """Return a question about the method that a misspelt name may mean; "" if none is near."""
-
-    def letters(text: str) -> str:
-        return "".join(filter(str.isalnum, text.lower()))
-
-    by_letters = {letters(known): known for known in METHODS}
-    near = difflib.get_close_matches(letters(name), by_letters, n=1, cutoff=0.7)
-    return f" (did you mean {by_letters[near[0]]!r}?)" if near else ""
-
-
 class Setup(NamedTuple):
     """What a search starts from, checked; the same for every run of a restart schedule."""
 
-    method: str
+    method: MethodName
     settings: Any
     mean: Array  # in search coordinates, as are the deviations and the shape
     deviations: NDArray[np.float64]  # the initial standard deviation of each variable
@@ -248,10 +235,12 @@ def _initial_shape(xp: Namespace, mean: Array, settings: Any) -> Shape:
         for field in dataclasses.fields(settings)
         if field.name in shapes and getattr(settings, field.name) is not None
     }
-    parts = {
-        name: constant(xp, _shape_part(name, value, shapes[name]), mean)
-        for name, value in given.items()
-    }
+    parts = {name: _shape_part(name, value, shapes[name]) for name, value in given.items()}
+    info = xp.finfo(mean.dtype)
+    for name, part in parts.items():
+        least = float(info.smallest_normal) if name == "D" else 0.0
+        checks.in_scale(name, part.ravel(), info, least=least)
+    parts = {name: constant(xp, part, mean) for name, part in parts.items()}
     ones = xp.broadcast_to(constant(xp, 1.0, mean), mean.shape)  # takes the memory of one number
     return Shape(**{"D": ones, **parts})
 

@@ -152,10 +152,22 @@ def test_minimize_refuses_before_any_evaluation(named, wrong, error, came):
     assert_refused(named, error, came, fmnes.minimize, **arguments)
 
 
-def test_an_option_that_does_not_exist():
-    for name in ("popsizes", "tolx", "options"):
-        with pytest.raises(TypeError, match=name):
-            fmnes.minimize(never, X0, 2.0, **{name: 1})
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("seed", "rng"),
+        ("random_state", "rng"),
+        ("popsizes", "popsize"),
+        ("max_fevals", "maxfevals"),
+        ("tolx", None),
+        ("options", None),
+    ],
+)
+def test_an_option_that_does_not_exist(name, meant):
+    """The message says which one may be meant."""
+    came = "1" if meant is None else f"1 (did you mean {meant!r}?)"
+    assert_refused(name, TypeError, came, fmnes.minimize, fun=never, x0=X0, sigma0=2.0, **{name: 1})
+    assert_refused(name, TypeError, came, fmnes.Optimizer, x0=X0, sigma0=2.0, **{name: 1})
 
 
 @pytest.mark.parametrize("path", [3, None, b"file", ""], ids=repr)
@@ -193,6 +205,7 @@ SETTINGS = [
     (fmnes.FMNES, {"c_1": -0.1}, "-0.1"),
     (started(fmnes.CRFMNES), {"D": np.ones(4)}, "shape (4,)"),
     (started(fmnes.CRFMNES), {"D": np.zeros(5)}, "0"),
+    (started(fmnes.CRFMNES), {"D": np.full(5, 1e307)}, "1e+307"),
     (started(fmnes.CRFMNES), {"D": "abc"}, "'abc'"),
     (started(fmnes.CRFMNES), {"D": ["1"] * 5}, "dtype <U1"),
     (started(fmnes.CMAES), {"C": [[1.0], []]}, "[[1.0], []]"),

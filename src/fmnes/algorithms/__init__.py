@@ -6,7 +6,7 @@ to generation), and the pure functions of `Algorithm`. What several methods shar
 whose names start with an underscore.
 """
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from fmnes._arrays import Array
 from fmnes.algorithms import (
@@ -80,7 +80,21 @@ class Algorithm(Protocol):
         """What the history and the stopping rules read."""
 
 
-METHODS: dict[str, Algorithm] = {
+MethodName = Literal[
+    "cr-fm-nes", "fm-nes", "dx-nes-ic", "xnes", "snes", "r1-nes", "vd-cma", "sep-cma", "cma-es"
+]
+MethodSettings = (
+    cr_fm_nes.CRFMNES
+    | fm_nes.FMNES
+    | dx_nes_ic.DXNESIC
+    | xnes.XNES
+    | snes.SNES
+    | r1_nes.R1NES
+    | vd_cma.VDCMA
+    | sep_cma.SepCMA
+    | cma_es.CMAES
+)
+METHODS: dict[MethodName, Algorithm] = {
     "cr-fm-nes": cr_fm_nes,
     "fm-nes": fm_nes,
     "dx-nes-ic": dx_nes_ic,

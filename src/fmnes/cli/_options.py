@@ -14,6 +14,7 @@ import numpy as np
 
 import fmnes
 from fmnes import _checks as checks
+from fmnes.algorithms import MethodName
 from fmnes.cli import _arguments as arguments
 from fmnes.cli._errors import UsageError, arguments_as_flags
 from fmnes.cli._program import Program
@@ -35,7 +36,7 @@ class RunOptions:
     x0: float | list[float]
     sigma0: float | list[float] | None
     bounds: Any  # None, a pair, or a list of pairs
-    method: str
+    method: MethodName
     settings: dict[str, Any]
     popsize: int | None
     ftarget: float | None

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes._optimizer import Optimizer
-from fmnes.algorithms import METHODS
+from fmnes.algorithms import METHODS, MethodName
 from fmnes.benchmarking import ask_tell
 from fmnes.benchmarking.ask_tell import AskTell
 from fmnes.benchmarking.packages import pycma, require
@@ -44,7 +44,7 @@ def factory_of(name: str) -> Factory:
     return factory
 
 
-def _settings(method: str, variant: str) -> Any:
+def _settings(method: MethodName, variant: str) -> Any:
     settings = METHODS[method].Settings
     if not variant:
         return settings()
@@ -54,7 +54,13 @@ def _settings(method: str, variant: str) -> Any:
 
 
 def _ours(
-    method: str, settings: Any, *, x0: NDArray[np.float64], sigma0: float, seed: int, restart: int
+    method: MethodName,
+    settings: Any,
+    *,
+    x0: NDArray[np.float64],
+    sigma0: float,
+    seed: int,
+    restart: int,
 ) -> AskTell:
     popsize = METHODS[method].default_popsize(x0.size) * 2**restart
     return Optimizer(x0, sigma0, method=settings, popsize=popsize, rng=seed)

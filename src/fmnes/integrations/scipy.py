@@ -21,7 +21,7 @@ _CODES = {Status.MAXFEVALS: 1, Status.MAXITER: 2, Status.CALLBACK: 99}
 _OTHER = 3
 # The arguments of `minimize`, except those for which SciPy has an argument or option of its own.
 _OPTIONS = inspect.signature(minimize).parameters.keys() - {
-    "fun", "x0", "args", "bounds", "callback", "sigma0", "progress",
+    "fun", "x0", "args", "bounds", "callback", "sigma0", "progress", "unknown",
 }  # fmt: skip
 
 
