@@ -14,7 +14,7 @@ html_context = {"default_mode": "auto"}  # light or dark, as the system
 html_static_path = ["_static"]
 html_css_files = ["katex/katex.min.css", "style.css"]
 html_js_files = [("typeset.js", {"defer": "defer"})]
-html_show_sourcelink = False
+html_show_sourcelink = html_use_index = html_domain_indices = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 default_role = "py:obj"  # `Evaluator` in a docstring is a link

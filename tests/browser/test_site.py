@@ -14,11 +14,17 @@ DOCS = Path(__file__).parents[2] / "docs"
 WIDTHS = {"desktop": 1280, "phone": 390}
 LOOK = """
 const all = [...document.querySelectorAll(".math")];
+const screen = document.documentElement.clientWidth;
+const reachable = one => one && (getComputedStyle(one).overflowX !== "visible"
+  || (one.tagName !== "ARTICLE" && reachable(one.parentElement)));
 return {
   formulas: all.length,
   raw: all.filter(one => !one.querySelector(".katex-html") || one.querySelector(".katex-error"))
     .map(one => one.textContent),
   broken: [...document.images].filter(one => one.complete && !one.naturalWidth).map(one => one.src),
+  cut: [...document.querySelectorAll("article *")]
+    .filter(one => one.getBoundingClientRect().right > screen + 1 && !reachable(one))
+    .map(one => `${one.tagName} ${one.textContent.slice(0, 60)}`).slice(0, 3),
   width: document.documentElement.scrollWidth,
 }
 """
@@ -73,7 +79,7 @@ def test_pages_need_no_other_host_and_fit_the_screen(browser, site, device):
         seen = browser.execute_script(LOOK)
         formulas += seen["formulas"]
         where = str(page.relative_to(site))
-        assert (where, seen["raw"], seen["broken"]) == (where, [], [])
+        assert (where, seen["raw"], seen["broken"], seen["cut"]) == (where, [], [], [])
         assert (where, seen["width"]) <= (where, WIDTHS[device])
         loaded = requests(browser)
         assert page.as_uri() in loaded
