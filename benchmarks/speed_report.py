@@ -16,13 +16,13 @@ def report(rows: list[Row], machine: dict[str, Any]) -> str:
     """All tables as Markdown: solvers down, numbers of variables across."""
     cells = {(row["solver"], int(row["d"])): row for row in rows}
     tables = {
-        "Microseconds a generation, ask and tell, best of many": {
+        "Microseconds for one generation, ask and tell, the fastest lap": {
             name: _time_of(cells, name) for name in _linear(cells)
         },
-        "Times as fast, and what is left over": _ratios(cells),
-        "What bounds a generation (microseconds)": _bounds(cells),
-        "Peak memory beyond the import of the package (MiB)": _memory(cells),
-        "Full matrices, microseconds a generation": _full_matrix(cells),
+        "Ratios of these times, and two numbers derived from them": _ratios(cells),
+        "Time of the draws alone, and of writing candidates once (microseconds)": _bounds(cells),
+        "Peak memory, without that of the imported package (MiB)": _memory(cells),
+        "Methods with full matrices, microseconds for one generation": _full_matrix(cells),
     }
     parts = [_conditions(machine, rows)]
     for title, lines in tables.items():
