@@ -303,9 +303,7 @@ class Optimizer:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Optimizer":
         """Return the search that `save` wrote. Loading runs no code from the file."""
-        saved = npz.read(checks.path("path", path), _SAVED)
-        npz.check_search(saved)
-        return cls.from_saved(saved)
+        return cls.from_saved(npz.read(checks.path("path", path), _SAVED))
 
     def to_saved(self) -> dict[str, Any]:
         """Return what a file holds of the search. Draws are not stored but computed again."""

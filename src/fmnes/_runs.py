@@ -80,7 +80,6 @@ class Runs:
     def read(cls, path: str | os.PathLike[str], status: Status) -> Result:
         """Return the result of the checkpoint at ``path``, even while a search is using it."""
         saved = npz.read(path, (*SAVED, "search"), "checkpoint")
-        npz.check_search(saved["current"])
         _join_histories(saved)
         runs = cls(Optimizer.from_saved(saved["current"]), IPOP(0), None)
         runs._finished, runs._first_error = saved["finished"], saved["first_error"]
@@ -89,7 +88,6 @@ class Runs:
     def _restore(self, saved: dict[str, Any]) -> None:
         """Continue from what a checkpoint holds, with the budget and tolerances of this call."""
         current, stopping = saved["current"], self.current.setup.stopping
-        npz.check_search(current)
         _join_histories(saved)
         current["tally"].history.size = self.current.record.history.size
         self._finished, self._first_error = saved["finished"], saved["first_error"]

@@ -285,7 +285,7 @@ def test_arrays_that_do_not_fit_are_named(field, wrong, tmp_path):
     else:
         content[name] = wrong
     npz.write(path, content)
-    with pytest.raises(ValueError, match=rf"^{field}: expected shape .*got shape"):
+    with pytest.raises(ValueError, match=rf"^path: .*{field}: expected shape .*got shape"):
         fmnes.Optimizer.load(path)
 
 

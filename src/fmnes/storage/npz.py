@@ -23,7 +23,7 @@ from collections.abc import Collection
 from typing import IO, Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 
 from fmnes._arrays import to_host
@@ -37,12 +37,12 @@ from fmnes._version import __version__
 from fmnes.algorithms import METHODS
 from fmnes.algorithms._records import Shape
 from fmnes.engines import Generation
+from fmnes.storage.validity import check_content, check_fields
 
 logger = logging.getLogger("fmnes")
 
 FORMAT = 4
 _READABLE = (3, FORMAT)
-_MOST_CANDIDATES = 2**24  # limit of popsize, because a damaged file must not exhaust the memory
 _HEADER, _CHECKSUM = "header", "checksum"
 _VERSIONS = {"fmnes": __version__, "numpy": np.__version__}
 # The keys are the names in the file. They must not change, even if a class is renamed.
@@ -60,6 +60,7 @@ _RECORDS: dict[str, type[Any]] = {
 for _name, _module in METHODS.items():
     _RECORDS[_module.Settings.__name__] = _module.Settings
     _RECORDS[f"{_name}.State"] = _module.State
+_RECORDS_OF_TYPES = (Box, Budget, Generation, Limits, Result, Run, Setup, Shape)
 _NAMES = {cls: name for name, cls in _RECORDS.items()}
 _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 
@@ -146,8 +147,8 @@ def read(
 ) -> dict[str, Any]:
     """Return the dict that `write` wrote, with the keys ``names``.
 
-    Raises DamagedError for a damaged file and ValueError for any other content. ``argument`` is the
-    name of the user's argument, for error messages.
+    Raises DamagedError for a damaged file, and ValueError for a file of another format or with
+    other keys. ``argument`` is the name of the user's argument, for error messages.
     """
     expected = f"{argument}: expected a file saved by fmnes, got {os.fspath(path)}"
     with open(path, "rb") as file:  # a file that cannot be opened is an OSError
@@ -165,10 +166,11 @@ def read(
         raise DamagedError(f"{expected} (its checksum is wrong)")
     try:
         decoded: dict[str, Any] = _decode(content, arrays)
-        if set(decoded) != set(names):
-            raise ValueError(f"it holds {', '.join(decoded)}, not {', '.join(names)}")
+        check_content(decoded)
     except _DAMAGE as error:
-        raise ValueError(f"{expected} ({error})") from error
+        raise DamagedError(f"{expected} ({error})") from error
+    if set(decoded) != set(names):  # a search of an Optimizer, or one of `minimize`
+        raise ValueError(f"{expected} (it holds {', '.join(decoded)}, not {', '.join(names)})")
     written = {name: header.get(name) for name in _VERSIONS}
     if written != _VERSIONS:
         logger.warning(
@@ -274,7 +276,10 @@ def _decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     content = {name: _decode(item, arrays) for name, item in value["fields"].items()}
     if cls in (Result, Run):
         content["status"] = Status(content["status"])
-    return cls(**content)
+    record = cls(**content)
+    if cls in _RECORDS_OF_TYPES:
+        check_fields(record)
+    return record
 
 
 def _in_library(library: str, array: NDArray[Any]) -> Any:
@@ -290,29 +295,3 @@ def _in_library(library: str, array: NDArray[Any]) -> Any:
             f"this search was saved with {library} arrays; install {library} to load it"
         ) from None
     return module.asarray(array)
-
-
-def check_search(saved: dict[str, Any]) -> None:
-    """Raise an error if the arrays of a search do not fit together: a file may hold anything."""
-    setup, method = saved["setup"], METHODS[saved["setup"].method]
-    mean, popsize = setup.mean, saved["popsize"]
-    if type(popsize) is not int or not 2 <= popsize <= _MOST_CANDIDATES:
-        raise ValueError(f"popsize: expected 2 to {_MOST_CANDIDATES}, got {popsize!r}")
-    params = method.params(mean.shape[0], popsize, setup.settings)
-    one = array_namespace(mean).ones_like(mean)
-    state = method.init(params, mean, one[0], setup.shape, one)
-    fields = [
-        (f"state.{name}", getattr(saved["state"], name), like)
-        for name, like in state._asdict().items()
-    ]
-    fields += [(name, saved[name], mean) for name in ("initial", "best") if saved[name] is not None]
-    for name, value, like in fields:
-        expected, got = _layout(like), _layout(value)
-        if expected != got:
-            raise ValueError(f"{name}: expected {expected}, got {got}")
-
-
-def _layout(value: Any) -> str:
-    """Return shape and dtype of an array or a number, as text."""
-    array = value if is_array_api_obj(value) else np.asarray(value)
-    return f"shape {tuple(array.shape)}, dtype {array.dtype}"

@@ -1,0 +1,216 @@
+"""Checks of what a file holds. A file with the right checksum may still hold anything.
+
+All checks are done before memory is taken for the population or for the state of the search.
+"""
+
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj
+
+from fmnes import draws
+from fmnes._arrays import Array, to_host
+from fmnes._coordinates import Box
+from fmnes._history import History
+from fmnes._record import Limits, Record
+from fmnes._result import Result
+from fmnes._start import Setup
+from fmnes._stopping import Budget
+from fmnes.algorithms import METHODS, Algorithm
+from fmnes.algorithms._records import Shape
+from fmnes.engines import Generation
+
+_MOST_CANDIDATES = 2**24  # limit of popsize, because a damaged file must not exhaust the memory
+_SMALL = 7  # variables of the search that shows how the arrays of a method look
+
+# What the names in a file stand for: those of `Optimizer.to_saved`, and those of `Runs.save`.
+_SEARCH: dict[str, Any] = {
+    "setup": Setup,
+    "budget": Budget,
+    "popsize": Any,
+    "run": int,
+    "state": tuple,
+    "initial": Any,
+    "best": Any,
+    "tally": Record,
+    "asked": bool,
+}
+_RUNS: dict[str, Any] = {
+    "current": dict,
+    "elapsed": float,
+    "finished": list[Result],
+    "first_error": str | None,
+    "schedule": str,
+    "search": str,
+}
+_COUNTERS = ("generation", "nfev", "nfailed", "flat", "infeasible")
+_RECORD: dict[str, Any] = {
+    **dict.fromkeys(_COUNTERS, int),
+    "limits": Limits,
+    "sigma0": float,
+    "varied": bool,
+    "all_nan_at_first": bool,
+    "best_f": float,
+    "last": Generation | None,
+    "history": History,
+    "started": float,
+}
+
+
+# === Types ===
+
+
+def check_types(values: dict[str, Any], types: dict[str, Any]) -> None:
+    """Raise an error if there are other values than these, or one is not of its type."""
+    if not isinstance(values, dict) or values.keys() != types.keys():
+        came = ", ".join(values) if isinstance(values, dict) else type(values).__name__
+        raise ValueError(f"it holds {came}, not {', '.join(types)}")
+    for name, type_ in types.items():
+        if not _is_of(values[name], type_):
+            raise TypeError(f"{name}: expected {type_}, got a {type(values[name]).__name__}")
+
+
+def check_fields(record: Any) -> None:
+    """Raise a TypeError if a field of a record is not of the type that its class declares."""
+    types = get_type_hints(type(record))
+    check_types({name: getattr(record, name) for name in types}, types)
+
+
+def _is_of(value: Any, type_: Any) -> bool:
+    if type_ is Any:
+        return True
+    origin, arguments = get_origin(type_), get_args(type_)
+    if origin in (Union, UnionType):
+        return any(_is_of(value, argument) for argument in arguments)
+    if origin is Literal:
+        return value in arguments
+    if origin in (tuple, list):
+        return isinstance(value, origin) and all(_is_of(item, arguments[0]) for item in value)
+    if type_ in (bool, int, float):
+        if isinstance(value, np.ndarray) and value.ndim == 0:  # how a NumPy number is stored
+            value = value.item()
+        return type(value) is type_ or (type_ is float and type(value) is int)
+    return isinstance(value, origin or type_)
+
+
+# === Searches ===
+
+
+def check_content(saved: dict[str, Any]) -> None:
+    """Raise an error if the parts of a search, or of the runs of a search, do not fit together."""
+    if not isinstance(saved, dict) or "current" not in saved:
+        check_search(saved)
+        return
+    check_types(saved, _RUNS)
+    if len(bytes.fromhex(saved["search"])) != 16:
+        raise ValueError(f"search: expected 16 bytes, got {saved['search']!r}")
+    current = saved["current"]
+    check_search(current)
+    setup = current["setup"]
+    for result in saved["finished"]:
+        _check_array("finished", result.x, setup.mean if setup.box is None else setup.box.fixed)
+        if len(result.restarts) != 1:
+            raise ValueError(f"finished: expected one run each, got {len(result.restarts)}")
+
+
+def check_search(saved: dict[str, Any]) -> None:
+    """Raise an error if the parts of a search do not fit together."""
+    check_types(saved, _SEARCH)
+    setup, popsize, record = saved["setup"], saved["popsize"], saved["tally"]
+    if setup.method not in METHODS:
+        raise ValueError(f"method: expected one of {', '.join(METHODS)}, got {setup.method!r}")
+    method = METHODS[setup.method]
+    check_types(
+        {"settings": setup.settings, "state": saved["state"]},
+        {"settings": method.Settings, "state": method.State},
+    )
+    if type(popsize) is not int or not 2 <= popsize <= _MOST_CANDIDATES:
+        raise ValueError(f"popsize: expected 2 to {_MOST_CANDIDATES}, got {popsize!r}")
+    if method.ANTITHETIC and popsize % 2:
+        raise ValueError(f"popsize: expected an even number, got {popsize}")
+    if not 0 <= setup.seed < 2**64:
+        raise ValueError(f"seed: expected 64 bits, got {setup.seed}")
+    draws.population_stream(saved["run"])  # raises an error if there is no such run
+    _check_setup(setup)
+    _check_record(record, setup.mean.shape[0], popsize)
+    _check_state(method, saved)
+
+
+def _check_setup(setup: Setup) -> None:
+    mean, dim = setup.mean, setup.mean.shape[0]
+    if mean.ndim != 1 or dim < 1:
+        raise ValueError(f"mean: expected a vector, got shape {tuple(mean.shape)}")
+    if not array_namespace(mean).isdtype(mean.dtype, "real floating"):
+        raise ValueError(f"mean: expected floating-point numbers, got {mean.dtype}")
+    _check_array("deviations", setup.deviations, np.empty(dim))
+    _check_array("shape.D", setup.shape.D, mean)
+    if setup.shape.v is not None:
+        _check_array("shape.v", setup.shape.v, mean)
+    if setup.shape.C is not None:
+        _check_layout("shape.C", setup.shape.C, (dim, dim), mean.dtype)
+    if setup.box is not None:
+        _check_box(setup.box, mean)
+
+
+def _check_box(box: Box, mean: Array) -> None:
+    free = np.asarray(to_host(box.free))
+    if free.ndim != 1 or free.dtype != np.bool_ or free.sum() != mean.shape[0]:
+        raise ValueError(f"bounds: expected {mean.shape[0]} free variables, got others")
+    position = np.asarray(to_host(box.position))
+    if not np.array_equal(position, np.where(free, np.cumsum(free) - 1, 0)):
+        raise ValueError("bounds: expected the positions of the free variables, got others")
+    _check_layout("bounds.fixed", box.fixed, free.shape, mean.dtype)
+    for name in ("low", "high", "margin"):
+        _check_array(f"bounds.{name}", getattr(box, name), mean)
+    for name in ("has_low", "has_high"):
+        _check_layout(f"bounds.{name}", getattr(box, name), tuple(mean.shape), box.free.dtype)
+
+
+def _check_record(record: Record, dim: int, popsize: int) -> None:
+    check_types({name: getattr(record, name) for name in _RECORD}, _RECORD)
+    limits, history = record.limits, record.history
+    if (limits.dim, limits.popsize) != (dim, popsize):
+        raise ValueError(
+            f"popsize: expected {popsize} candidates of {dim} variables, got a record of "
+            f"{limits.popsize} of {limits.dim}"
+        )
+    if any(getattr(record, name) < 0 for name in _COUNTERS):
+        raise ValueError("record: expected numbers >= 0, got a negative one")
+    if record.nfev != record.generation * popsize:
+        raise ValueError(
+            f"nfev: expected {record.generation} generations of {popsize}, got {record.nfev}"
+        )
+    if (record.last is None) != (record.generation == 0) or history.to_array().ndim != 1:
+        raise ValueError(f"record: expected {record.generation} generations, got others")
+
+
+def _check_state(method: Algorithm, saved: dict[str, Any]) -> None:
+    """Compare the state with that of a small search: it may claim a size that no memory has."""
+    setup, state = saved["setup"], saved["state"]
+    mean, xp = setup.mean, array_namespace(setup.mean)
+    dim, one = mean.shape[0], array_namespace(mean).ones(_SMALL, dtype=mean.dtype)
+    params = method.params(_SMALL, method.default_popsize(_SMALL), setup.settings)
+    like = method.init(params, one, one[0], Shape(D=one), one)
+    for name, small in like._asdict().items():
+        shape = tuple(dim if size == _SMALL else size for size in small.shape)
+        _check_layout(f"state.{name}", getattr(state, name), shape, small.dtype)
+    for name in ("initial", "best"):
+        if saved[name] is not None:
+            _check_array(name, saved[name], mean)
+    if saved["best"] is None and saved["tally"].best_f < xp.inf:
+        raise ValueError("best: expected the best candidate, got none")
+
+
+def _check_array(name: str, value: Any, like: Array) -> None:
+    _check_layout(name, value, tuple(like.shape), like.dtype)
+
+
+def _check_layout(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    """Raise an error unless ``value`` is an array of this shape and dtype, or such a number."""
+    array = value if is_array_api_obj(value) else np.asarray(value)
+    if (tuple(array.shape), str(array.dtype)) != (shape, str(dtype)):
+        raise ValueError(
+            f"{name}: expected shape {shape}, dtype {dtype}, got shape {tuple(array.shape)}, dtype "
+            f"{array.dtype}"
+        )
