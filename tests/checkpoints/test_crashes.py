@@ -64,6 +64,7 @@ def run(fun, path, die_at=None, *, after=False, vectorized=False):
                 callback=callback,
             )
         except Crash:
+            lock._guard.acquire()
             lock._leave_locks_to_the_parent()  # closes their files, as the end of a process does
             return None, disk.count
         return result, disk.count

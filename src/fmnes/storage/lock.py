@@ -61,15 +61,18 @@ def _leave_locks_to_the_parent() -> None:
     They stay locked until all copies are closed: a child that outlives its parent would block the
     path. The child never unlocks them, because that would release the lock of the parent.
     """
-    global _guard
     for lock in _held.values():
         os.close(lock.file)
     _held.clear()
-    _guard = threading.Lock()  # another thread may have held it
+    _guard.release()
 
 
 if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_leave_locks_to_the_parent)
+    os.register_at_fork(  # under the guard: no other thread is taking a lock meanwhile
+        before=_guard.acquire,
+        after_in_parent=_guard.release,
+        after_in_child=_leave_locks_to_the_parent,
+    )
 
 
 class Lock:
