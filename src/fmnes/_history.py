@@ -207,7 +207,10 @@ class History:
 
     @classmethod
     def from_saved(cls, saved: dict[str, Any]) -> "History":
-        """Return the history of `to_saved`."""
+        """Return the history of `to_saved`; ValueError if it is of another kind."""
+        for name in ("rows", "best", "last"):
+            if saved[name].dtype != _DTYPE or saved[name].ndim != 1:
+                raise ValueError(f"history: expected rows of numbers, got {saved[name].dtype}")
         history = cls(saved["rows"], read_size(saved["size"]))
         for row in saved["best"].tolist():
             history._best = row

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmnes import _checks as checks
 from fmnes._history import History
 from fmnes.engines import Generation
 
@@ -81,9 +82,9 @@ class Recent:
 
     @classmethod
     def from_saved(cls, saved: dict[str, Any]) -> "Recent":
-        """Return the values of `to_saved`."""
-        recent = cls(saved["window"])
-        recent._extend(saved["best"], saved["median"])
+        """Return the values of `to_saved`; an error if they are of another kind."""
+        recent = cls(checks.integer("window", saved["window"], least=0))
+        recent._extend(_vector(saved["best"]), _vector(saved["median"]))
         return recent
 
     @classmethod
@@ -92,6 +93,13 @@ class Recent:
         rows = history.to_array()[-_MOST_RECENT:]
         saved = {"window": len(rows), "best": rows["generation_best"], "median": rows["median"]}
         return cls.from_saved(saved)
+
+
+def _vector(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return values of a file; ValueError if they are no vector of numbers."""
+    if values.ndim != 1 or values.dtype != np.float64:
+        raise ValueError(f"record: expected a vector of numbers, got {values.dtype}")
+    return values
 
 
 class Record:
@@ -187,7 +195,7 @@ class Record:
         if self.last is not None:  # files of older versions hold a plain tuple
             self.last = Generation._make(self.last)
         if "recent" in state:
-            self.recent_best = deque(state["recent_best"].tolist())
+            self.recent_best = deque(_vector(state["recent_best"]).tolist())
             self.recent = Recent.from_saved(state["recent"])
         else:  # files of format 3 hold no recent values, but all rows of the run
             self.recent_best = deque(self.history["generation_best"].tolist())
