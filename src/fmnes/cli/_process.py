@@ -1,10 +1,9 @@
-"""What the process of a run prints, logs and forks; full disks do not end a search."""
+"""What the process of a run prints and logs; full disks do not end a search."""
 
 import contextlib
 import logging
 import os
 import sys
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -76,23 +75,3 @@ def logged(path: Path) -> Iterator[None]:
         for handler in (file, terminal):
             logger.removeHandler(handler)
             handler.close()
-
-
-@contextlib.contextmanager
-def ending_forked_children() -> Iterator[None]:
-    """End a process that the objective forked, before it writes to the files of its parent."""
-    process = os.getpid()
-    try:
-        yield
-        if os.getpid() != process:
-            sys.exit(1)
-    except BaseException as error:
-        if os.getpid() == process:
-            raise
-        if isinstance(error, SystemExit) and isinstance(error.code, int | None):
-            status = error.code or 0
-        else:
-            traceback.print_exc()
-            status = 1
-        sys.stdout.flush()
-        os._exit(status)

@@ -17,7 +17,7 @@ from fmnes.cli._command import add_command
 from fmnes.cli._errors import CommandError, UsageError, arguments_as_flags, in_one_line
 from fmnes.cli._folder import Folder, result_json
 from fmnes.cli._options import RunOptions
-from fmnes.cli._process import ending_forked_children, logged, print_err, print_out
+from fmnes.cli._process import logged, print_err, print_out
 from fmnes.cli._recorder import Recorder
 
 _RUN_USAGE = """\
@@ -222,7 +222,6 @@ def _minimized(folder: Folder, options: RunOptions, *, progress: bool) -> Result
         evaluator or contextlib.nullcontext(),
         contextlib.closing(Recorder(folder)) as recorder,
         warnings.catch_warnings(),
-        ending_forked_children(),
     ):
         warnings.simplefilter("ignore", fmnes.PopsizeWarning)  # `_checked` has shown it
         result = fmnes.minimize(
