@@ -29,13 +29,17 @@ def nes_weights(popsize: int) -> NDArray[np.float64]:
 
     NES eqs. (3) and (4), without the -1/lambda of eq. (3).
     """
-    w_hat = [max(0.0, math.log(popsize / 2 + 1) - math.log(i)) for i in range(1, popsize + 1)]
-    return np.asarray(w_hat) / math.fsum(w_hat)
+    first = math.log(popsize / 2 + 1)
+    positive = [first - math.log(i) for i in range(1, (popsize + 1) // 2 + 1)]
+    w_hat = np.zeros(popsize)  # the weights of the worse half
+    w_hat[: len(positive)] = positive
+    return w_hat / math.fsum(positive)
 
 
 def cma_weights(popsize: int) -> NDArray[np.float64]:
     """Rank weights of CMA-ES before any scaling (eq. 49): ln((lambda + 1)/2) - ln i."""
-    return np.asarray([math.log((popsize + 1) / 2) - math.log(i) for i in range(1, popsize + 1)])
+    first = math.log((popsize + 1) / 2)
+    return np.asarray([first - math.log(i) for i in range(1, popsize + 1)])
 
 
 def effective_size(weights: NDArray[np.float64]) -> float:
