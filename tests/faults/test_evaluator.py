@@ -1,7 +1,9 @@
 """Policies of an Evaluator: what is evaluated, reported, retried and refused."""
 
+import contextlib
 import functools
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -19,6 +21,7 @@ from faults.common import (
 from fmnes.evaluate import (
     EvaluationError,
     Evaluator,
+    _launch,
 )
 
 # === Without a pool ===
@@ -142,6 +145,28 @@ def test_a_second_thread_is_refused_and_disturbs_nobody():
         with ThreadPoolExecutor(1) as thread:  # afterwards any thread may use it
             later = thread.submit(evaluator.evaluate, objectives.sphere, (), X).result()
     assert later.values.tolist() == EXPECTED
+
+
+def test_threads_start_their_workers_one_after_the_other(monkeypatch):
+    """A start changes the environment for a moment."""
+    starting, together = [], []
+
+    @contextlib.contextmanager
+    def slow_start():
+        starting.append(None)
+        together.append(len(starting))
+        time.sleep(0.1)
+        starting.pop()
+        yield
+
+    def search(_):
+        with Evaluator(1) as evaluator:
+            return evaluator.evaluate(objectives.sphere, (), X).values.tolist()
+
+    monkeypatch.setattr(_launch, "_one_thread_each", slow_start)
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(search, range(3))) == [EXPECTED] * 3
+    assert together == [1, 1, 1]
 
 
 # === Arguments ===

@@ -123,6 +123,23 @@ def test_a_function_of_a_notebook_is_sent_by_value():
     assert float(shown["data"]["text/plain"]) == expected.fun
 
 
+def test_a_forked_child_of_a_program_with_workers_ends_in_silence(program):
+    process = program("""
+        import sys
+        if __name__ == "__main__":
+            with Evaluator(1) as evaluator:
+                evaluator.evaluate(objectives.sphere, (), x)
+                child = os.fork()
+                if not child:
+                    sys.exit(0)
+                print(os.waitpid(child, 0)[1])
+                print(evaluator.evaluate(objectives.sphere, (), x).values.tolist())
+    """)
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    assert out.splitlines() == ["0", str(EXPECTED)]
+
+
 def test_a_child_that_the_objective_left_behind_does_not_hide_the_death_of_a_worker(program, log):
     """Spawned workers share with their children what shows the death of a worker."""
     process = program(f"""

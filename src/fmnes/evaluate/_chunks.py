@@ -41,8 +41,8 @@ class ChunkSizer:
     generation chunks get smaller, so that all workers finish together. Values do not depend on it.
     """
 
-    def __init__(self, chunksize: int | None) -> None:
-        self._fixed = chunksize
+    def __init__(self, chunksize: int | None, timeout: float | None = None) -> None:
+        self._fixed, self._timeout = chunksize, math.inf if timeout is None else timeout
         self._cost: float | None = None  # seconds of one evaluation
         self._trip = 0.0  # seconds of a round trip beside the work
 
@@ -53,8 +53,15 @@ class ChunkSizer:
 
     @property
     def limit(self) -> float:
-        """After how many seconds a chunk returns even if it is not finished."""
-        return math.inf if self._fixed else 2 * self.seconds
+        """After how many seconds a chunk returns the values it has, even if it is not finished."""
+        return min(math.inf if self._fixed else 2 * self.seconds, self._timeout)
+
+    def longest(self, candidates: int) -> float:
+        """How many seconds a chunk may take if each of its candidates keeps to the timeout.
+
+        Loading the objective, without candidates, may take as long as one of them.
+        """
+        return min(self._timeout * max(1, candidates), self._timeout + self.limit)
 
     @property
     def is_quick(self) -> bool:

@@ -43,7 +43,7 @@ class Driver:
 
     def __init__(self, groups: Sequence[WorkerGroup], policies: Policies) -> None:
         self.groups, self._policies = groups, policies
-        self._sizer = ChunkSizer(policies.chunksize)
+        self._sizer = ChunkSizer(policies.chunksize, policies.timeout)
         # Late chunks of earlier generations stay here: they still occupy their workers.
         self._chunks: dict[Any, Chunk] = {}
         self._busy: Counter[WorkerGroup] = Counter()  # chunks in each group
@@ -107,8 +107,11 @@ class Driver:
         handle = group.prepare(self._workload)
         if handle is None:
             candidates = self._next_candidates(group)
-            handle = group.submit(self._workload, candidates, self._limit)
-        seconds, now = self._seconds_for(group, candidates), time.monotonic()
+            handle = group.submit(self._workload, candidates, self._sizer.limit)
+        now, seconds = (
+            time.monotonic(),
+            self._sizer.longest(len(candidates)) + group.startup_seconds,
+        )
         sent = now if self._busy[group] < (group.width or 0) else None
         is_alone = group.isolates or group in self._reserved
         self._chunks[handle] = Chunk(group, candidates, now, seconds, sent, is_alone, self._record)
@@ -122,19 +125,6 @@ class Driver:
         lanes = sum(group.width or _UNKNOWN_WIDTH for group in self._used)
         size = self._sizer.size(len(self._waiting), lanes, self._nopen)
         return [self._waiting.popleft() for _ in range(size)]
-
-    @property
-    def _limit(self) -> float:
-        """Seconds after which a chunk returns the values it has."""
-        return min(self._sizer.limit, self._policies.timeout or math.inf)
-
-    def _seconds_for(self, group: WorkerGroup, candidates: Sequence[int]) -> float:
-        """How long a chunk may take if each of its candidates keeps to ``timeout``."""
-        timeout = self._policies.timeout
-        if timeout is None:
-            return math.inf
-        evaluations = max(1, len(candidates))  # loading takes at most as long as one, and a start
-        return group.startup_seconds + min(timeout * evaluations, timeout + self._limit)
 
     # === Collect ===
 

@@ -10,14 +10,16 @@ import functools
 import os
 import signal
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from fmnes.evaluate._outcome import EvaluationError
 
-# Everything here that has an `end(seconds)` is ended before Python exits.
+# Everything here has a `process`, and an `end(seconds)` that is called before Python exits.
 running: "weakref.WeakSet[Any]" = weakref.WeakSet()
+_one_start_at_a_time = threading.Lock()  # a start changes the environment for a moment
 
 
 def launch(serve: Callable[[Any], None]) -> tuple[Any, Any]:
@@ -37,7 +39,7 @@ def launch(serve: Callable[[Any], None]) -> tuple[Any, Any]:
     ours, theirs = context.Pipe()
     # Not a daemon: daemons may not have children, and an objective may start some.
     process = context.Process(target=serve, args=(theirs,), name="fmnes-worker")
-    with _one_thread_each(), _importable_main():
+    with _one_start_at_a_time, _one_thread_each(), _importable_main():
         process.start()
     theirs.close()
     return process, ours
@@ -122,9 +124,14 @@ def _end_all() -> None:
 
 def _forget_the_parents() -> None:
     """The workers and the fork server belong to the parent of a process that was forked."""
-    running.clear()
+    global _one_start_at_a_time
+    _one_start_at_a_time = threading.Lock()  # a thread of the parent may have held it
     _context.cache_clear()
     atexit.unregister(_end_all)
+    # At its exit, multiprocessing would try to wait for the workers of the parent.
+    siblings: set[Any] = getattr(sys.modules.get("multiprocessing.process"), "_children", set())
+    siblings.difference_update(worker.process for worker in running)
+    running.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -126,15 +126,15 @@ class WorkerProcess:
     """
 
     def __init__(self) -> None:
-        self._process, connection = launch(serve)
+        self.process, connection = launch(serve)
         self._sent, self._answered = itertools.count(), itertools.count()
         self.pipe = WorkerPipe(connection)
-        self.sentinel: int = self._process.sentinel
+        self.sentinel: int = self.process.sentinel
         self.has_answered = False  # there is something to read
         running.add(self)
 
     def is_alive(self) -> bool:
-        return bool(self._process.is_alive())
+        return bool(self.process.is_alive())
 
     def send(self, message: Any) -> int:
         """Send a message; return its size in bytes."""
@@ -153,8 +153,8 @@ class WorkerProcess:
                     raise GroupBrokenError("the worker process gave an answer out of turn")
                 answer: ChunkResult = result
                 return answer
-        self._process.join(_EXIT_SECONDS)
-        code = self._process.exitcode
+        self.process.join(_EXIT_SECONDS)
+        code = self.process.exitcode
         if code == -9:  # SIGKILL, a name that Windows does not have
             raise GroupBrokenError("the worker process was killed (SIGKILL; often out of memory)")
         raise GroupBrokenError(f"the worker process died (exit code {code})")
@@ -162,12 +162,12 @@ class WorkerProcess:
     def end(self, seconds: float) -> None:
         """Close the pipe, which makes an idle worker end; kill the process after ``seconds``."""
         self.pipe.close()
-        self._process.join(seconds)
-        if self._process.is_alive():
-            kill_process_group(self._process.pid)
-            self._process.kill()
-            self._process.join()
-        self._process.close()
+        self.process.join(seconds)
+        if self.process.is_alive():
+            kill_process_group(self.process.pid)
+            self.process.kill()
+            self.process.join()
+        self.process.close()
         running.discard(self)
 
 
