@@ -8,6 +8,7 @@ from faults import objectives
 from faults.common import X, assert_only_trouble_failed
 
 import fmnes
+from fmnes._runs import Runs
 from fmnes.evaluate import Evaluator
 
 GENERATIONS = 4  # that succeed
@@ -85,6 +86,18 @@ def test_a_vectorized_objective_and_a_callback_raise_with_the_result():
     with pytest.raises(OwnError) as caught:
         fmnes.minimize(objectives.sphere, X[0], 1.0, callback=raises)
     assert (caught.value.x, caught.value.result.nit) == (None, 1)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, OSError])
+def test_what_interrupts_the_end_of_a_search_has_the_result(kind, monkeypatch):
+    def save(self):
+        raise kind  # a second Ctrl-C, or a disk that is full
+
+    expected = undisturbed()
+    monkeypatch.setattr(Runs, "save", save)
+    with pytest.raises(kind) as caught:
+        fmnes.minimize(objectives.sphere, X[0], 1.0, maxiter=GENERATIONS, rng=1)
+    assert caught.value.result.fun == expected.fun
 
 
 @pytest.mark.parametrize("make", [functools.partial(Evaluator, 2), Evaluator])

@@ -8,7 +8,7 @@ wrong in between: exceptions, bad values, hangs and dead workers. The way of the
         with workers      Driver: submits chunks of rows, waits,      _driver
                           retries, and records values
                               the workers are WorkerGroups            _group, _workers
-                                  processes of our own                _process
+                                  processes of our own                _process, _launch, _pipe
                                   pools of the user                   _executor, _dask, _ray
                                   workers that hold the search        cluster/
 
