@@ -64,7 +64,7 @@ class Progress:
             return
         self._has_ended = True
         with contextlib.suppress(OSError):  # see `update`
-            if self._bar is not None:
+            if self._bar is not None and self._bar.n < (self._bar.total or 0):
                 self._bar.total = None  # or it would show a time left
             if self._last is not None and (self._is_live or not self._is_seen):
                 self._show(self._last, time.monotonic())
