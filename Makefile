@@ -125,24 +125,22 @@ define debian
 		|| echo "make: $(1) not found and not installed; Debian: apt-get install $(2)"
 endef
 
-$(VENV)/.demo: pyproject.toml $(NATIVE)
+# fmnes is compiled once. Its extras are installed on top of it: with `pip install -e '.[extra]'`,
+# pip would compile it again for each of them.
+$(VENV)/.fmnes: pyproject.toml $(NATIVE)
 	$(call create_venv,$(VENV))
-	$(BIN)/python -m pip install -q -e '.[plot,progress]'
+	$(BIN)/python -m pip install -q -e .
 	@$(BIN)/python -c 'import fmnes; fmnes.show_config()'
 	@touch $@
 
-$(VENV)/.paper: pyproject.toml $(NATIVE)
-	$(call create_venv,$(VENV))
-	$(BIN)/python -m pip install -q -e '.[paper]'
-	@touch $@ $(VENV)/.demo
+$(VENV)/.demo: $(VENV)/.fmnes
+	$(BIN)/python -m pip install -q 'fmnes[plot,progress]'
+	@touch $@
 
-$(VENV)/.dev: pyproject.toml $(NATIVE)
-	$(call create_venv,$(VENV))
-	$(BIN)/python -m pip install -q -e '.[dev]'
-	@$(BIN)/python -c 'import fmnes; fmnes.show_config()'
-	@touch $@ $(VENV)/.demo $(VENV)/.paper
+$(VENV)/.paper $(VENV)/.dev: $(VENV)/.%: $(VENV)/.fmnes
+	$(BIN)/python -m pip install -q 'fmnes[$*]'
+	@touch $@
 
-# The extras of an installed fmnes: pip installs what they need, and does not compile fmnes again.
 $(VENV)/.arrays: $(VENV)/.dev
 	$(BIN)/python -m pip install -q torch==2.13.0 'jax>=0.4.32'
 	@touch $@
