@@ -18,7 +18,16 @@ from fmnes._arrays import to_host
 # The largest size of means and standard deviations, in parts of the largest finite number: samples
 # lie many deviations away from the mean.
 ROOM = 1e-3
-_SEEDS = ("seed", "random_seed", "random_state")  # other packages' names for `rng`
+_MEANT = {  # names that other packages have for our arguments
+    "seed": "rng",
+    "random_seed": "rng",
+    "random_state": "rng",
+    "tol": "stopping",
+    "tolx": "stopping",
+    "tolfun": "stopping",
+    "population_size": "popsize",
+    "sigma": "sigma0",
+}
 
 
 def integer(name: str, value: Any, *, least: int) -> int:
@@ -83,7 +92,7 @@ def choice(name: str, value: Any, options: Sequence[str]) -> str:
 def no_others(unknown: Mapping[str, object], accepted: Iterable[str]) -> None:
     """Raise an error if there are arguments of other names than a function accepts."""
     for name, value in unknown.items():
-        hint = " (did you mean 'rng'?)" if name in _SEEDS else did_you_mean(name, accepted)
+        hint = did_you_mean(_MEANT.get(name, name), accepted)
         raise TypeError(f"{name}: expected no argument of this name, got {_short(value)}{hint}")
 
 

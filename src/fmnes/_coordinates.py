@@ -96,17 +96,18 @@ def _read_side(bounds: Any, name: str, dim: int) -> NDArray[np.float64]:
 
 def _read_pairs(bounds: Any, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     expected = (
-        f"{dim} pairs (low, high), or fmnes.Bounds(lb, ub) with numbers for all variables or "
-        "vectors"
+        f"{dim} pairs (low, high), such as [(0, 2)] * {dim}, or fmnes.Bounds(0, 2) with numbers "
+        "for all variables or vectors"
     )
     try:
         sides = [[(-np.inf, np.inf)[k] if p[k] is None else p[k] for p in bounds] for k in (0, 1)]
         lengths = {len(p) for p in bounds}
-    except (TypeError, ValueError, IndexError, KeyError) as error:
-        raise TypeError(f"bounds: expected {expected}, got {bounds!r:.60} ({error})") from None
+    except (TypeError, ValueError, IndexError, KeyError):
+        raise TypeError(f"bounds: expected {expected}, got {bounds!r:.60}") from None
     low, high = checks.numbers("bounds", sides, expected)
     if low.shape != (dim,) or lengths != {2}:
-        raise ValueError(f"bounds: expected {expected}, got shape ({len(low)}, {sorted(lengths)})")
+        of_length = " or ".join(map(str, sorted(lengths)))
+        raise ValueError(f"bounds: expected {expected}, got {len(low)} rows of length {of_length}")
     return low, high
 
 

@@ -114,7 +114,7 @@ def _read_maxfevals(value: Any, popsize: int) -> int:
     if maxfevals < popsize:
         raise ValueError(
             f"maxfevals: expected at least {popsize}, got {maxfevals}: one generation has popsize "
-            f"= {popsize} candidates"
+            f"= {popsize} candidates, and a search takes about 100 evaluations for each variable"
         )
     return maxfevals
 
@@ -292,10 +292,10 @@ def _deviations(sigma0: Any, sides: Sides | None, dim: int) -> NDArray[np.float6
         low, high = (np.full(dim, -np.inf), np.full(dim, np.inf)) if sides is None else sides
         missing = np.flatnonzero(~np.isfinite(low) | ~np.isfinite(high))
         if missing.size:
+            came = "no bounds" if sides is None else f"bounds[{missing[0]}] with an open side"
             raise TypeError(
                 "sigma0: expected a number or a vector (about a third of the distance from x0 to "
-                "the optimum), or two finite bounds for every variable, got None and variable "
-                f"{missing[0]} without two bounds"
+                f"the optimum), or two finite bounds for every variable, got None and {came}"
             )
         return np.where(low < high, (high - low) / 6, 1.0)
     sizes = checks.numbers("sigma0", sigma0, "a number or a vector")
