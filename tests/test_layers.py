@@ -24,7 +24,16 @@ LAYERS = [
     ("draws", "algorithms", "problems", "_config"),
     ("engines",),
     # What a search records.
-    ("_coordinates", "_result", "_history", "_stopping", "_restarts", "_start", "_record"),
+    (
+        "_coordinates",
+        "_result",
+        "_history",
+        "_stopping",
+        "_restarts",
+        "_shape",
+        "_start",
+        "_record",
+    ),
     ("_population", "_signals"),
     ("evaluate",),
     ("storage",),

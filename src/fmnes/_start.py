@@ -1,6 +1,5 @@
 """Check and convert the arguments that start a search."""
 
-import dataclasses
 import inspect
 import math
 import os
@@ -16,9 +15,10 @@ from fmnes import draws
 from fmnes._arrays import Array, Namespace, constant, to_host
 from fmnes._coordinates import Box, Sides, read_bounds, representable
 from fmnes._result import Result
+from fmnes._shape import check_resolved, initial_shape
 from fmnes._stopping import Budget, Stopping
 from fmnes.algorithms import METHODS, Algorithm, MethodName
-from fmnes.algorithms._records import Shape, copied, diagonal_of
+from fmnes.algorithms._records import Shape, copied
 
 
 class PopsizeWarning(UserWarning):
@@ -182,14 +182,14 @@ def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: 
         deviations = deviations[np.asarray(to_host(box.free))]
         mean = box.to_search(xp, mean)
     if shape is None:
-        shape = _initial_shape(xp, mean, row.settings)
+        shape = initial_shape(xp, mean, row.settings)
     elif shape.D.shape != mean.shape:
         raise ValueError(
             f"x0: expected a Result with {mean.shape[0]} free variables, got {shape.D.shape[0]}"
         )
     else:
         shape = copied(xp, shape)
-    _check_resolved(xp, mean, deviations, shape)
+    check_resolved(xp, mean, deviations, shape)
     if stopping is not None and not isinstance(stopping, Stopping):
         raise TypeError(f"stopping: expected fmnes.Stopping(...), got {stopping!r}")
     return Setup(
@@ -202,47 +202,6 @@ def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: 
         seed=draws.draw_seed(rng),
         stopping=Stopping() if stopping is None else stopping,
     )
-
-
-def _check_resolved(
-    xp: Namespace, mean: Array, deviations: NDArray[np.float64], shape: Shape
-) -> None:
-    """Raise an error if no variable could move: the first generation would count as converged.
-
-    So it would after a warm start from a search that has converged to all digits. The shape may
-    also make the deviations larger than numbers can be.
-    """
-    spacing = xp.finfo(mean.dtype).eps * xp.abs(mean)
-    sizes = constant(xp, np.array(deviations), mean)  # a copy: PyTorch warns of read-only memory
-    with np.errstate(over="ignore"):
-        sizes = sizes * diagonal_of(xp, shape)
-    largest = float(xp.max(sizes))
-    checks.in_scale("sigma0", np.array([largest]), xp.finfo(mean.dtype))
-    if not bool(xp.any(sizes > spacing)):
-        raise ValueError(
-            "sigma0: expected more than the spacing of floating-point numbers at x0, which is "
-            f"{float(xp.min(spacing)):.3g} or more, got {largest:.3g}; use a larger "
-            "sigma0, or subtract an offset from your variables"
-        )
-
-
-def _initial_shape(xp: Namespace, mean: Array, settings: Any) -> Shape:
-    """Return D, v and C of the method's settings, checked; ones for D if it is not given."""
-    dim = mean.shape[0]
-    shapes = {"D": (dim,), "v": (dim,), "C": (dim, dim)}
-    given = {
-        field.name: getattr(settings, field.name)
-        for field in dataclasses.fields(settings)
-        if field.name in shapes and getattr(settings, field.name) is not None
-    }
-    parts = {name: _shape_part(name, value, shapes[name]) for name, value in given.items()}
-    info = xp.finfo(mean.dtype)
-    for name, part in parts.items():
-        least = float(info.smallest_normal) if name == "D" else 0.0
-        checks.in_scale(name, part.ravel(), info, least=least)
-    parts = {name: constant(xp, part, mean) for name, part in parts.items()}
-    ones = xp.broadcast_to(constant(xp, 1.0, mean), mean.shape)  # takes the memory of one number
-    return Shape(**{"D": ones, **parts})
 
 
 def _box(xp: Namespace, x0: Array, sides: Sides, deviations: NDArray[np.float64]) -> Box:
@@ -310,24 +269,3 @@ def _deviations(sigma0: Any, sides: Sides | None, dim: int) -> NDArray[np.float6
         where = "sigma0" if one_number else f"sigma0[{bad}]"
         raise ValueError(f"sigma0: expected finite numbers > 0, got {where} = {sizes[bad]}")
     return sizes
-
-
-def _shape_part(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return an initial D, v or C of a method's settings, checked."""
-    array = checks.numbers(name, value, f"an array of real numbers of shape {shape}")
-    if array.shape != shape:
-        raise ValueError(f"{name}: expected an array of shape {shape}, got shape {array.shape}")
-    if not (finite := np.isfinite(array)).all():
-        raise ValueError(f"{name}: expected finite numbers, got {array[~finite][0]}")
-    if name == "D" and not (array > 0).all():
-        raise ValueError(f"D: expected numbers > 0, got {array.min()}")
-    if name == "v" and not array.any():
-        raise ValueError("v: expected a vector that is not zero, got zeros")
-    if name == "C":
-        if not np.allclose(array, array.T, rtol=1e-12, atol=0):
-            gap = np.abs(array - array.T).max()
-            raise ValueError(f"C: expected a symmetric matrix, got entries that differ by {gap:g}")
-        smallest = float(np.linalg.eigvalsh(array)[0])
-        if smallest <= 0:
-            raise ValueError(f"C: expected a positive definite matrix, got eigenvalue {smallest}")
-    return array
