@@ -153,6 +153,27 @@ def test_output_that_cannot_be_written(stream, tmp_path):
     assert_same(tmp_path / "out", expected())
 
 
+def test_a_reader_that_has_seen_enough(tmp_path):
+    words = ["run", "cli.common:sphere", *WORDS, *QUIET, "--rng", "1", "--out", "out"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = start(*words, cwd=tmp_path, stdout=writing)
+    os.close(writing)
+    status, _, err = finished(process)
+    assert (status, err) == (0, "")
+    assert_same(tmp_path / "out", expected())
+
+
+def test_a_run_that_cannot_be_resumed_keeps_its_result(tmp_path):
+    words = ["run", "cli.common:sphere", *WORDS, *QUIET, "--rng", "1", "--out", "out"]
+    assert finished(start(*words, cwd=tmp_path))[0] == 0
+    (tmp_path / "out" / "checkpoint.npz").unlink()
+    status, _, err = finished(start("resume", "out", *QUIET, cwd=tmp_path))
+    assert status == 1
+    assert "checkpoint.npz.previous" in err
+    assert_same(tmp_path / "out", expected())
+
+
 # --- Forks ----------------------------------------------------------------------------------------
 
 FORKING = """\

@@ -113,7 +113,6 @@ class Folder:
             )
         with self._writing():
             write_text(self.config, _json(dataclasses.asdict(options)))
-            self.result.unlink(missing_ok=True)
         shutil.rmtree(self.evaluations, ignore_errors=True)
 
     def end(self, result: Result) -> None:

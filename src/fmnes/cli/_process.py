@@ -15,6 +15,8 @@ def print_out(text: str) -> None:
     """Print to standard output; if it cannot be written to, to standard error, and fail."""
     try:
         print(text, flush=True)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        discard_unwritten(sys.stdout)
     except OSError as error:
         discard_unwritten(sys.stdout)
         print_err(text)

@@ -67,6 +67,7 @@ class Recorder:
     def _write(self, result: Result, rows: NDArray[Any]) -> None:
         known = self._nfailed or {}
         if self._table is None:
+            self._folder.result.unlink(missing_ok=True)  # of an earlier end: the run continues
             self._table = _Table(self._folder.history)
         new = rows[self._table.rows :].tolist()
         self._table.append([*row, known.get(row[0], "")] for row in new)

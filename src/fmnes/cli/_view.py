@@ -63,7 +63,7 @@ class View:
             "maxfevals": options.maxfevals,
             "error": _text(self._folder.first_error),
         }
-        if ended is not None:
+        if ended is not None and not self._folder.is_running():  # it may have been resumed
             message = str(ended.get("message", ""))
             return {**about, "state": "ended", "message": message, "status": ended["status"]}
         is_quiet = time.time() - self._written > _QUIET
