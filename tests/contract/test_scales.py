@@ -202,10 +202,11 @@ def test_a_warm_start_keeps_the_distribution_over_the_first_generations(source, 
     assert np.all(np.abs(np.log(after / before)) < np.log(6))
 
 
-@pytest.mark.parametrize("D", [[1e3] * 5, [1.0, 1e-2, 1e-4, 1e-6, 1e-8]])
-def test_a_given_scale_lasts(D):
+@pytest.mark.parametrize("settings", [fmnes.CRFMNES, fmnes.SepCMA, fmnes.VDCMA, fmnes.SNES])
+@pytest.mark.parametrize("D", [[1e3] * 5, [1.0, 1e-2, 1e-4, 1e-6, 1e-8], [1e60] * 5])
+def test_a_given_scale_lasts(settings, D):
     """Only the product sigma0 D counts."""
-    opt = fmnes.Optimizer([3.0] * 5, 1 / D[0], method=fmnes.CRFMNES(D=D), rng=1)
+    opt = fmnes.Optimizer([3.0] * 5, 1 / D[0], method=settings(D=D), rng=1)
     np.testing.assert_allclose(opt.ask().std(axis=0) / D * D[0], 1, rtol=0.9)
     after = report(drive(opt, 1)).deviations
     np.testing.assert_allclose(np.log(after / D * D[0]), 0, atol=np.log(3))

@@ -126,8 +126,9 @@ def params(dim: int, popsize: int, settings: SepCMA = SepCMA()) -> Params:
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
     """The first state; it takes the diagonal of a shape, and does not need the draw z."""
     xp = array_namespace(mean)
-    zeros = xp.zeros_like(mean)
-    return State(mean, sigma, records.diagonal_of(xp, shape), zeros, zeros, xp.zeros_like(sigma))
+    zeros, D = xp.zeros_like(mean), records.diagonal_of(xp, shape)
+    factor = common_factor(xp, D)
+    return State(mean, sigma * factor, D / factor, zeros, zeros, xp.zeros_like(sigma))
 
 
 def transform(params: Params, state: State, z: Array) -> Array:

@@ -136,7 +136,8 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
     """The first state; ``z`` of shape (d,) is the draw that v starts from if none is given."""
     xp = array_namespace(mean)
     D, v = vd.initial(xp, shape, z)
-    return State(mean, sigma, D, v, xp.zeros_like(mean), xp.zeros_like(mean))
+    factor = common_factor(xp, D)
+    return State(mean, sigma * factor, D / factor, v, xp.zeros_like(mean), xp.zeros_like(mean))
 
 
 transform = vd.transform  # (v1)
