@@ -47,7 +47,7 @@ def browser():
         pytest.skip("needs chromedriver (Debian: apt-get install chromium-driver)")
     options = webdriver.ChromeOptions()
     flags = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
-    for flag in (*flags, "--host-resolver-rules=MAP * ~NOTFOUND "):
+    for flag in (*flags, "--host-resolver-rules=MAP * ~NOTFOUND"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
