@@ -51,23 +51,30 @@ def _shape_part(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.flo
     return array
 
 
-def check_resolved(
+def check_deviations(
     xp: Namespace, mean: Array, deviations: NDArray[np.float64], shape: Shape
 ) -> None:
-    """Raise an error if no variable could move: the first generation would count as converged.
+    """Raise an error if numbers cannot hold the initial deviations, or none of them moves x0.
 
-    So it would after a warm start from a search that has converged to all digits. The shape may
-    also make the deviations larger than numbers can be.
+    In the latter case the first generation would count as converged, also after a warm start from a
+    search that has converged to all digits.
     """
-    spacing = xp.finfo(mean.dtype).eps * xp.abs(mean)
+    info = xp.finfo(mean.dtype)
     sizes = constant(xp, np.array(deviations), mean)  # a copy: PyTorch warns of read-only memory
     with np.errstate(over="ignore"):
         sizes = sizes * diagonal_of(xp, shape)
-    largest = float(xp.max(sizes))
-    checks.in_scale("sigma0", np.array([largest]), xp.finfo(mean.dtype))
+    smallest, largest = float(xp.min(sizes)), float(xp.max(sizes))
+    tiny = float(info.smallest_normal)
+    checks.in_scale("sigma0", np.array([smallest, largest]), info, least=tiny)
+    if smallest / largest < tiny:
+        raise ValueError(
+            f"sigma0: expected standard deviations whose ratio numbers of {info.bits} bits can "
+            f"hold, got {smallest:.3g} and {largest:.3g}; rescale your variables"
+        )
+    spacing = info.eps * xp.abs(mean)
     if not bool(xp.any(sizes > spacing)):
         raise ValueError(
             "sigma0: expected more than the spacing of floating-point numbers at x0, which is "
-            f"{float(xp.min(spacing)):.3g} or more, got {largest:.3g}; use a larger "
-            "sigma0, or subtract an offset from your variables"
+            f"{float(xp.min(spacing)):.3g} or more, got {largest:.3g}; use a larger sigma0, or "
+            "subtract an offset from your variables"
         )

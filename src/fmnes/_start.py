@@ -15,7 +15,7 @@ from fmnes import draws
 from fmnes._arrays import Array, Namespace, constant, to_host
 from fmnes._coordinates import Box, Sides, read_bounds, representable
 from fmnes._result import Result
-from fmnes._shape import check_resolved, initial_shape
+from fmnes._shape import check_deviations, initial_shape
 from fmnes._stopping import Budget, Stopping
 from fmnes.algorithms import METHODS, Algorithm, MethodName
 from fmnes.algorithms._records import Shape, copied
@@ -189,7 +189,7 @@ def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: 
         )
     else:
         shape = copied(xp, shape)
-    check_resolved(xp, mean, deviations, shape)
+    check_deviations(xp, mean, deviations, shape)
     if stopping is not None and not isinstance(stopping, Stopping):
         raise TypeError(f"stopping: expected fmnes.Stopping(...), got {stopping!r}")
     return Setup(

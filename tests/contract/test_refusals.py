@@ -59,6 +59,12 @@ MINIMIZE = [
     ("sigma0", {"sigma0": 1e-309}, ValueError, "1e-309"),
     ("sigma0", {"x0": np.zeros(3, np.float32), "sigma0": 1e50}, ValueError, "1e+50"),
     ("sigma0", {"x0": np.zeros(3, np.float32), "sigma0": 1e-50}, ValueError, "1e-50"),
+    (
+        "sigma0",  # the ratio overflows
+        {"x0": np.zeros(2, np.float32), "sigma0": [1e-30, 1e30]},
+        ValueError,
+        "1e-30 and 1e+30",
+    ),
     ("sigma0", {"sigma0": None}, TypeError, "None"),
     (
         "sigma0",
