@@ -1,14 +1,17 @@
 """One search at a time on one path."""
 
+import errno
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 from checkpoints.common import Counted, digest, names, search, sphere
 
-from fmnes.storage.lock import in_use
+from fmnes.storage.lock import Lock, in_use
 
 OTHER = "import sys, fmnes; fmnes.minimize(sum, [3.0] * 5, 1.0, checkpoint=sys.argv[1])"
 
@@ -108,6 +111,26 @@ def test_a_copy_of_the_folder_does_not_release_the_lock(path, tmp_path_factory):
     assert not in_use(f"{path}.lock")
 
 
+def test_a_look_at_the_lock_does_not_take_it(path, monkeypatch):
+    """`in_use` locks the file for a moment; whoever comes then tries again."""
+    with open(f"{path}.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        monkeypatch.setattr(time, "sleep", lambda _: file.close())
+        with Lock(f"{path}.lock"):
+            assert in_use(f"{path}.lock")
+
+
+def test_without_locks_there_is_a_warning(path, monkeypatch, caplog):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    assert search(sphere, path, maxiter=2).nit == 2
+    assert "No locks available" in caplog.text
+    (path.parent / "other.lock").touch()
+    assert not in_use(path.parent / "other.lock")
+
+
 # The child of a fork ends in some way while its parent goes on; then it has seen its child end.
 ENDS = {
     "exit": "sys.exit(5)",
@@ -130,7 +153,6 @@ fmnes.minimize(fun, [3.0] * 5, 1.0, rng=1, maxiter=10, checkpoint="run.npz")
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs fork")
 @pytest.mark.parametrize("end", ENDS)
 def test_a_forked_child_leaves_the_files_alone(path, end):
     """Whether it ends, or goes on with a search that is not its own."""
