@@ -164,6 +164,7 @@ def test_plot_says_what_to_install(monkeypatch):
 
 def test_progress_works_without_tqdm(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     fmnes.minimize(lambda x: (x**2).sum(), [3.0], 2.0, maxiter=2, rng=1, progress=True)
     assert "evaluations" in capsys.readouterr().err
 

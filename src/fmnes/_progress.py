@@ -18,7 +18,7 @@ class Progress:
 
     def __init__(self, on: bool) -> None:
         self._on = on
-        self._is_live = on and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        self._is_live = on and (sys.stderr.isatty() or _is_in_notebook())
         self._bar: Any = None
         self._begun: tuple[float, int] | None = None  # time and nfev at the first update
         self._shown = -math.inf
@@ -116,6 +116,12 @@ def _clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}"
+
+
+def _is_in_notebook() -> bool:
+    """Return whether this is a notebook: a shell of IPython with a kernel behind it."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
 
 
 def _tqdm_bar(maxfevals: int | None, initial: int) -> Any:

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -194,7 +195,8 @@ def test_progress_in_a_notebook_is_the_bar_that_tqdm_chooses(monkeypatch):
             bars.append(self)
 
     monkeypatch.setattr(auto, "tqdm", Bar)
-    monkeypatch.setitem(sys.modules, "ipykernel", sys)  # only its name counts
+    notebook = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel="some kernel"))
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
     fmnes.minimize(sphere, [3.0] * 4, 1.0, maxfevals=160, rng=1, progress=True)
     assert [(bar.n, bar.total) for bar in bars] == [(160, 160)]
 
