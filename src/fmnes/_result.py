@@ -306,9 +306,29 @@ def succeeded(fun: float, status: Status, ftarget: float | None) -> bool:
     return status in (Status.TOLX, Status.TOLFUN) if ftarget is None else fun <= ftarget
 
 
+# These end one run. The others end the search, and are true of all runs.
+_OF_ONE_RUN = (
+    Status.TOLX,
+    Status.TOLFUN,
+    Status.FLAT,
+    Status.STAGNATION,
+    Status.CONDITION,
+    Status.SCALE,
+    Status.SIGMA_UP,
+    Status.SIGMA_UNDERFLOW,
+    Status.INFEASIBLE,
+)
+
+
 def merged(runs: Sequence[Result], status: Status, ftarget: float | None) -> Result:
-    """Return the best of several runs with the totals of all; their histories are not joined."""
+    """Return the best of several runs with the totals of all; their histories are not joined.
+
+    ``status`` is that of the last run. If this run ended by itself, the status of the best run
+    takes its place, because x, mean and sigma are those of the best run.
+    """
     best = min(runs, key=lambda run: run.fun)
+    if status in _OF_ONE_RUN and best.restarts[0].status in _OF_ONE_RUN:
+        status = best.restarts[0].status
     return replace(
         best,
         success=succeeded(best.fun, best.restarts[0].status, ftarget),

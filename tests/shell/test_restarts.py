@@ -97,6 +97,19 @@ def test_restarts_are_logged(caplog):
         assert figure in message
 
 
+def test_the_status_is_that_of_the_run_that_found_the_result():
+    alone = fmnes.minimize(lambda x: 1.0 + (x**2).sum(), [3.0] * 5, 1.0, rng=1)
+    calls = []
+
+    def fun(x):
+        calls.append(1)
+        return 1.0 + (x**2).sum() if len(calls) <= alone.nfev else 9.0
+
+    result = fmnes.minimize(fun, [3.0] * 5, 1.0, restarts=1, rng=1)
+    assert [run.status for run in result.restarts] == [alone.status, "flat"]
+    assert (result.success, result.status, result.message) == (True, alone.status, alone.message)
+
+
 def test_bipop_solves_rastrigin_too():
     result = solve(1, BIPOP(9))
     assert result.success
