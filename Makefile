@@ -32,7 +32,7 @@ test: $(VENV)/.dev  ## run the tests (4 minutes on 2 cores)
 # Only these tests can depend on which kernels compute the numbers. The others are about processes,
 # files, the command line, pictures and pages; they call the same functions, and run in `make test`.
 NUMERIC := $(addprefix tests/,backends checkpoints cluster contract draws equations golden invariance \
-	published shell test_imports.py test_problems.py) src README.md
+	published shell test_imports.py test_problems.py) src
 test-agnostic: $(VENV)/.dev  ## run the numerical tests without the compiled kernels (2 minutes)
 	FMNES_KERNELS=agnostic $(PYTEST) $(NUMERIC)
 

@@ -1,5 +1,6 @@
 """Every Python block of the pages runs: `>>>` blocks as doctests, the others as they stand.
 
+What a block of the latter kind claims to print (`# prints: ...`) is a line that it prints.
 The blocks of a page share their names and run in order, in an empty folder, with warnings as
 errors. What a block needs beyond the extra `dev` is said by a comment above it,
 
@@ -8,8 +9,10 @@ errors. What a block needs beyond the extra `dev` is said by a comment above it,
 or for all blocks of a page by `<!-- page needs: ... -->`: package, and how it is installed.
 """
 
+import contextlib
 import doctest
 import inspect
+import io
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +23,7 @@ import fmnes
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
+README = DOCS.parent / "README.md"
 STAND_INS = Path(__file__).parent / "stand_ins"  # small modules in place of large packages
 LANGUAGES = {"python", "text", "console", "toml", "yaml", "json"}
 
@@ -61,8 +65,8 @@ def blocks_of(page):
 
 def cases():
     """A page without what it needs, then once more for each package with the blocks about it."""
-    for page in PAGES:
-        name = str(page.relative_to(DOCS))
+    for page in [README, *PAGES]:
+        name = page.name if page == README else str(page.relative_to(DOCS))
         for needs in dict.fromkeys(block.needs for block in blocks_of(page)):
             mark = MARKS.get(needs[0], ()) if needs else ()
             case = name if needs is None else f"{name}-{needs[0]}"
@@ -87,7 +91,10 @@ def test_blocks_run(page, needs, tmp_path, monkeypatch):
 def run(block, page, names):
     if ">>> " not in block.source:
         code = "\n" * block.line + block.source  # so that tracebacks have the page's lines
-        exec(compile(code, str(page), "exec"), names)
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            exec(compile(code, str(page), "exec"), names)
+        shown = re.findall(r"^# prints: (.*)$", block.source, re.MULTILINE)
+        assert set(shown) <= set(output.getvalue().splitlines())
         return
     parser, runner, said = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False), []
     examples = parser.get_doctest(block.source, names, page.stem, str(page), block.line)

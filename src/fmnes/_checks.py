@@ -92,7 +92,7 @@ def choice(name: str, value: Any, options: Sequence[str]) -> str:
 def no_others(unknown: Mapping[str, object], accepted: Iterable[str]) -> None:
     """Raise an error if there are arguments of other names than a function accepts."""
     for name, value in unknown.items():
-        hint = did_you_mean(_MEANT.get(name, name), accepted)
+        hint = did_you_mean(name, accepted)
         raise TypeError(f"{name}: expected no argument of this name, got {_short(value)}{hint}")
 
 
@@ -103,7 +103,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
         return "".join(filter(str.isalnum, text.lower()))
 
     by_letters = {letters(other): other for other in known}
-    near = difflib.get_close_matches(letters(word), by_letters, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(letters(_MEANT.get(word, word)), by_letters, n=1, cutoff=0.7)
     return f" (did you mean {by_letters[near[0]]!r}?)" if near else ""
 
 

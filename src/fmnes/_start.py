@@ -229,7 +229,10 @@ def _mean(x0: Any) -> tuple[Namespace, Array]:
         x0 = x0.detach()
     xp = array_namespace(x0)
     if x0.ndim != 1 or x0.shape[0] == 0:
-        raise ValueError(f"x0: expected a vector of shape (d,) with d >= 1, got shape {x0.shape}")
+        hint = " (pass x0.ravel(), and reshape x in the function)" if x0.ndim > 1 else ""
+        raise ValueError(
+            f"x0: expected a vector of shape (d,) with d >= 1, got shape {x0.shape}{hint}"
+        )
     if xp.isdtype(x0.dtype, ("bool", "integral")):
         x0 = xp.astype(x0, xp.float64)
     elif not xp.isdtype(x0.dtype, "real floating") or xp.finfo(x0.dtype).bits < 32:

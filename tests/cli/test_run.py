@@ -225,6 +225,8 @@ WRONG = [
     ("--rng", "'x'", [*SPHERE, *START, "--rng", "x"]),
     ("--rng", "-1", [*SPHERE, *START, "--rng=-1"]),
     ("--method", "nelder-mead", [*SPHERE, *START, "--method", "nelder-mead"]),
+    ("--method", "'cma-es'?", [*SPHERE, *START, "--method", "cmaes"]),
+    ("unrecognized arguments: --seed", "'rng'?", [*SPHERE, *START, "--seed", "3"]),
     ("--set variant", "'x'", [*SPHERE, *START, "--set", "variant=x"]),
     ("--set", "'eta=1'", [*SPHERE, *START, "--method", "vd-cma", "--set", "eta=1"]),
     ("--restarts", "'many'", [*SPHERE, *START, "--restarts", "many"]),

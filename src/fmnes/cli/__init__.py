@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import fmnes
+from fmnes import _checks as checks
 from fmnes.cli import _doctor, _methods, _run, _show
 from fmnes.cli._errors import CommandError
 from fmnes.cli._process import discard_unwritten, print_err
@@ -65,7 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words:
         parser.print_help(sys.stderr)
         return 2
-    parsed = parser.parse_args(arguments)
+    parsed, others = parser.parse_known_args(arguments)
+    if others:
+        hint = checks.did_you_mean(others[0].strip("-"), vars(parsed))
+        commands.choices[parsed.name].error(f"unrecognized arguments: {' '.join(others)}{hint}")
     try:
         status: int = parsed.run(parsed)
     except CommandError as error:

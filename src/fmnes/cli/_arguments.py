@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fmnes import BIPOP, IPOP, METHODS
+from fmnes import _checks as checks
 from fmnes.cli._errors import UsageError
 
 Pair = list[float | None]  # low and high; None, JSON's null, where there is no bound
@@ -66,7 +67,8 @@ def _rows(flag: str, words: Sequence[str]) -> Any:
 def settings(method: str, words: Sequence[str]) -> dict[str, Any]:
     """Return the settings of a method that ``NAME=VALUE`` words give."""
     if method not in METHODS:
-        raise UsageError(f"--method: expected one of {', '.join(METHODS)}, got {method!r}")
+        hint = checks.did_you_mean(method, METHODS)
+        raise UsageError(f"--method: expected one of {', '.join(METHODS)}, got {method!r}{hint}")
     names = [field.name for field in dataclasses.fields(METHODS[method].Settings)]
     found: dict[str, Any] = {}
     for word in words:
