@@ -18,7 +18,7 @@ from fmnes._arrays import to_host
 # The largest size of means and standard deviations, in parts of the largest finite number: samples
 # lie many deviations away from the mean.
 ROOM = 1e-3
-_MEANT = {  # names that other packages have for our arguments
+_MEANT = {  # names that other packages have for our arguments and methods
     "seed": "rng",
     "random_seed": "rng",
     "random_state": "rng",
@@ -27,6 +27,8 @@ _MEANT = {  # names that other packages have for our arguments
     "tolfun": "stopping",
     "population_size": "popsize",
     "sigma": "sigma0",
+    "cma": "cma-es",
+    **dict.fromkeys(("nelder-mead", "powell", "cobyla", "bfgs", "l-bfgs-b", "slsqp"), "cr-fm-nes"),
 }
 
 
@@ -103,7 +105,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
         return "".join(filter(str.isalnum, text.lower()))
 
     by_letters = {letters(other): other for other in known}
-    near = difflib.get_close_matches(letters(_MEANT.get(word, word)), by_letters, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(
+        letters(_MEANT.get(word.lower(), word)), by_letters, n=1, cutoff=0.7
+    )
     return f" (did you mean {by_letters[near[0]]!r}?)" if near else ""
 
 

@@ -97,7 +97,8 @@ def minimize(
     maxiter : int, optional
         Largest number of generations of each run.
     timeout : float, optional
-        Largest number of seconds of the whole search.
+        Largest number of seconds of the whole search. The generation that is being evaluated when
+        they are over is completed; limit single evaluations by ``Evaluator(timeout=...)``.
     stopping : Stopping, optional
         The tolerances that end a run which has converged or makes no progress.
     vectorized : bool, optional
@@ -225,7 +226,8 @@ def _loop(
             if callback is not None:
                 interrupts.allow()
                 try:
-                    if call_user(callback, runs.result(Status.RUNNING)) is True:
+                    answer = call_user(callback, runs.result(Status.RUNNING))
+                    if isinstance(answer, bool | np.bool_) and answer:
                         return Status.CALLBACK
                 except StopIteration:
                     return Status.CALLBACK

@@ -20,6 +20,8 @@ from fmnes._stopping import Budget, Stopping
 from fmnes.algorithms import METHODS, Algorithm, MethodName
 from fmnes.algorithms._records import Shape, copied
 
+MOST_CANDIDATES = 2**24  # limit of popsize: more would exhaust the memory before the first search
+
 
 class PopsizeWarning(UserWarning):
     """The population size is so small for this dimension that the search may make no progress.
@@ -125,6 +127,8 @@ def _read_popsize(value: Any, row: Method, dim: int) -> int:
     if value is None:
         return default
     size = checks.integer("popsize", value, least=2)
+    if size > MOST_CANDIDATES:
+        raise ValueError(f"popsize: expected at most {MOST_CANDIDATES}, got {size}")
     if row.algorithm.ANTITHETIC and size % 2:
         raise ValueError(
             f"popsize: expected an even number for {row.name}, which samples in pairs, got {size}"
@@ -211,9 +215,11 @@ def _box(xp: Namespace, x0: Array, sides: Sides, deviations: NDArray[np.float64]
     outside = np.flatnonzero((host < low) | (host > high))
     if outside.size:
         j = int(outside[0])
+        is_32 = xp.finfo(x0.dtype).bits == 32
+        hint = " (bounds are rounded inward to numbers of 32 bits, as x0 has)" if is_32 else ""
         raise ValueError(
             f"x0: expected a point inside the bounds, got x0[{j}] = {float(host[j])!r} outside "
-            f"[{float(low[j])!r}, {float(high[j])!r}]"
+            f"[{float(low[j])!r}, {float(high[j])!r}]{hint}"
         )
     return Box.build(xp, x0, sides, deviations)
 
@@ -270,5 +276,8 @@ def _deviations(sigma0: Any, sides: Sides | None, dim: int) -> NDArray[np.float6
     if not good.all():
         bad = int(np.argmin(good))
         where = "sigma0" if one_number else f"sigma0[{bad}]"
-        raise ValueError(f"sigma0: expected finite numbers > 0, got {where} = {sizes[bad]}")
+        raise ValueError(
+            "sigma0: expected finite numbers > 0 (about a third of the distance from x0 to the "
+            f"optimum), got {where} = {sizes[bad]}"
+        )
     return sizes

@@ -75,7 +75,7 @@ def test_failed_evaluations_are_counted_and_the_first_traceback_kept():
     assert "the simulator crashed" in result.first_error
 
 
-@pytest.mark.parametrize("ends", ["by raising", "by returning True"])
+@pytest.mark.parametrize("ends", ["by raising", "by returning True", "by returning np.True_"])
 def test_callback_sees_every_generation_and_may_stop(ends):
     seen = []
 
@@ -83,7 +83,7 @@ def test_callback_sees_every_generation_and_may_stop(ends):
         seen.append((intermediate_result.nit, intermediate_result.fun))
         if len(seen) == 5 and ends == "by raising":
             raise StopIteration
-        return len(seen) == 5
+        return np.equal(len(seen), 5) if ends == "by returning np.True_" else len(seen) == 5
 
     result = fmnes.minimize(sphere, [3.0] * 4, 1.0, callback=callback, rng=1)
     assert [nit for nit, _ in seen] == [1, 2, 3, 4, 5]

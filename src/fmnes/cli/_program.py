@@ -10,9 +10,10 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from fmnes.cli._errors import UsageError
 
@@ -50,18 +51,23 @@ class Program:
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
             words, stdin = [word.replace(_PLACEHOLDER, str(file)) for word in words], ""
-        done = subprocess.run(  # noqa: S603  the user asked for it
-            words,
-            input=stdin,
-            cwd=self.cwd,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(f"{self._name} {_end(done.returncode)}{_last(': ', done.stderr)}")
-        return self._value(done.stdout)
+        # Files and not pipes: a process that the program leaves behind would keep a pipe open.
+        with _temporary() as output, _temporary() as errors:
+            done = subprocess.run(  # noqa: S603  the user asked for it
+                words,
+                input=stdin,
+                cwd=self.cwd,
+                stdout=output,
+                stderr=errors,
+                text=True,
+                check=False,
+            )
+            output.seek(0)
+            errors.seek(0)
+            if done.returncode:
+                last = _last(": ", errors.read())
+                raise RuntimeError(f"{self._name} {_end(done.returncode)}{last}")
+            return self._value(output.read())
 
     def _value(self, output: str) -> float:
         value = _last("", output)
@@ -76,6 +82,10 @@ class Program:
     def _name(self) -> str:
         """The script, if the command runs one with an interpreter; else the program."""
         return next((word for word in self.words[1:] if os.path.isfile(word)), self.words[0])
+
+
+def _temporary() -> IO[str]:
+    return tempfile.TemporaryFile("w+", errors="replace")
 
 
 def _split(command: str) -> list[str]:

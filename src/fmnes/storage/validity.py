@@ -15,13 +15,12 @@ from fmnes._coordinates import Box
 from fmnes._history import History
 from fmnes._record import Limits, Record
 from fmnes._result import Result
-from fmnes._start import Setup
+from fmnes._start import MOST_CANDIDATES, Setup
 from fmnes._stopping import Budget
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
 from fmnes.engines import Generation
 
-_MOST_CANDIDATES = 2**24  # limit of popsize, because a damaged file must not exhaust the memory
 _SMALL = 7  # variables of the search that shows how the arrays of a method look
 
 # What the names in a file stand for: those of `Optimizer.to_saved`, and those of `Runs.save`.
@@ -125,8 +124,8 @@ def check_search(saved: dict[str, Any]) -> None:
         {"settings": setup.settings, "state": saved["state"]},
         {"settings": method.Settings, "state": method.State},
     )
-    if type(popsize) is not int or not 2 <= popsize <= _MOST_CANDIDATES:
-        raise ValueError(f"popsize: expected 2 to {_MOST_CANDIDATES}, got {popsize!r}")
+    if type(popsize) is not int or not 2 <= popsize <= MOST_CANDIDATES:
+        raise ValueError(f"popsize: expected 2 to {MOST_CANDIDATES}, got {popsize!r}")
     if method.ANTITHETIC and popsize % 2:
         raise ValueError(f"popsize: expected an even number, got {popsize}")
     if not 0 <= setup.seed < 2**64:
