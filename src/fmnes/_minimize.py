@@ -140,8 +140,9 @@ def minimize(
     ------
     Exception
         Exceptions of ``fun`` and ``callback`` propagate. They get two attributes: ``error.result``
-        is the Result so far, and ``error.x`` the candidate whose evaluation failed (all, if ``vectorized``). Worker
-        processes report failures as `EvaluationError`, with the same attributes.
+        is the Result so far, and ``error.x`` the candidate whose evaluation failed (if
+        ``vectorized``: all). Worker processes report failures as `EvaluationError`, with the same
+        attributes.
 
     Examples
     --------
@@ -198,7 +199,7 @@ def _attach_result(error: BaseException, runs: Runs) -> None:
         result = runs.result(Status.ERROR)
         attach(error, "result", result)
         if result.nit:
-            candidate = "" if getattr(error, "x", None) is None else ", `error.x` what was evaluated"
+            candidate = "" if getattr(error, "x", None) is None else ", `error.x` what failed"
             error.add_note(
                 f"The exception ended the search after {result.nit} generations. `error.result` is "
                 f"the Result so far (best value {result.fun:.6g}){candidate}."
