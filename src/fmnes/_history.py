@@ -162,7 +162,10 @@ class History:
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         if column not in COLUMNS:
-            raise KeyError(f"column: expected one of {', '.join(COLUMNS)}, got {column!r}")
+            raise KeyError(
+                f"column: expected one of {', '.join(COLUMNS)}, got {column!r} (history.last is "
+                "the newest row, and a loop over a history yields the rows)"
+            )
         return self.to_array()[column].copy()
 
     def __len__(self) -> int:

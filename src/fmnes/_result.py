@@ -118,7 +118,7 @@ class Run:
     status: Status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # to compare arrays field by field would raise an error
 class Result:
     """The result of a search, with SciPy's field names.
 

@@ -71,6 +71,7 @@ class Runs:
                 _check_same(first, saved, schedule, seeded)
                 runs._restore(saved)
                 files.resume(runs._position)
+                logger.info("resumed %s at %d evaluations", checkpoint.path, runs.nfev)
         except BaseException:
             runs.close()
             raise

@@ -201,3 +201,12 @@ def test_history_shows_its_first_and_last_rows():
     assert str(history["nfev"][-1]) in repr(history)
     assert fmnes.History()._repr_html_().count("<tr>") == 1
     assert "0 generations" in repr(fmnes.History())
+
+
+def test_results_can_be_compared_and_found_in_a_list():
+    results = [
+        fmnes.minimize(lambda x: (x**2).sum(), [1.0, 2.0], 0.5, maxiter=3, rng=seed)
+        for seed in (1, 2)
+    ]
+    assert results[0] != results[1]
+    assert results.index(results[1]) == 1
