@@ -27,6 +27,8 @@ _MEANT = {  # names that other packages have for our arguments and methods
     "tolfun": "stopping",
     "population_size": "popsize",
     "sigma": "sigma0",
+    "verbose": "progress",
+    "disp": "progress",
     "cma": "cma-es",
     **dict.fromkeys(("nelder-mead", "powell", "cobyla", "bfgs", "l-bfgs-b", "slsqp"), "cr-fm-nes"),
 }

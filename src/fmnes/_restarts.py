@@ -111,7 +111,10 @@ def read_restarts(value: int | IPOP | BIPOP) -> IPOP | BIPOP:
     """Return a schedule; a number means that many IPOP restarts."""
     if isinstance(value, IPOP | BIPOP):
         return value
-    return IPOP(checks.integer("restarts", value, least=0))
+    try:
+        return IPOP(checks.integer("restarts", value, least=0))
+    except TypeError as error:
+        raise TypeError(f"{error} (for a schedule, pass IPOP(9) or BIPOP(9))") from None
 
 
 def _even(popsize: float) -> int:

@@ -241,7 +241,8 @@ class Result:
                 return cls.from_dict(json.load(file))
             except (TypeError, ValueError) as error:
                 raise ValueError(
-                    f"path: expected a file of Result.save, got {os.fspath(path)} ({error})"
+                    f"path: expected a file of Result.save, got {os.fspath(path)} ({error}); "
+                    "Optimizer.load reads a file of Optimizer.save"
                 ) from error
 
     # === On a screen ===

@@ -140,6 +140,7 @@ MINIMIZE = [
     ("workers", {"workers": 2, "vectorized": True}, ValueError, "2"),
     ("restarts", {"restarts": -1}, ValueError, "-1"),
     ("restarts", {"restarts": "2"}, TypeError, "'2'"),
+    ("restarts", {"restarts": "ipop"}, TypeError, "'ipop' (for a schedule, pass IPOP(9)"),
     ("restarts", {"restarts": True}, TypeError, "True"),
     ("restarts", {"restarts": fmnes.IPOP}, TypeError, "IPOP"),
     ("rng", {"rng": "seed"}, BAD, "'seed'"),

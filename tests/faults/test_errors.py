@@ -136,3 +136,9 @@ def test_a_text_that_is_no_unicode_ends_no_search(pool, tmp_path):
             objectives.raises_surrogates_always, X[0], 1.0, workers=evaluator, checkpoint=path
         )
     assert "\\udcff.msh" in result.first_error
+
+
+def test_one_candidate_taken_for_a_population():
+    with pytest.raises(np.exceptions.AxisError) as caught:
+        fmnes.minimize(lambda x: (x**2).sum(axis=1), [3.0] * 4, 1.0)
+    assert any("vectorized=True" in note for note in caught.value.__notes__)

@@ -106,10 +106,14 @@ def _end_child(error: BaseException | None) -> NoReturn:
 
 
 def _advise(error: BaseException, x: Any = None, *_: Any) -> None:
-    """Add to NumPy's error for writing to x what to do instead."""
+    """Add to errors of NumPy what to do: x was written to, or one candidate was taken for many."""
+    if not isinstance(x, np.ndarray):
+        return
     text = error.args[0] if type(error) is ValueError and error.args else None
-    if isinstance(x, np.ndarray) and isinstance(text, str) and "read-only" in text:
+    if isinstance(text, str) and "read-only" in text:
         error.add_note("The objective's x is read-only. Change a copy of it: x = x.copy()")
+    elif isinstance(error, np.exceptions.AxisError) and x.ndim == 1:
+        error.add_note("The objective's x is one candidate. With vectorized=True it is all of them")
 
 
 def copied(x: Any) -> Any:
