@@ -87,7 +87,7 @@ def write(
     temporary = f"{os.fspath(path)}.{os.getpid()}-{threading.get_ident()}.tmp"
     try:
         with open(temporary, "wb") as file:
-            np.savez(file, **arrays)  # only numbers, see _encode: nothing is pickled
+            _write_arrays(file, arrays)
             file.flush()
             os.fsync(file.fileno())
         if previous is not None:
@@ -98,6 +98,17 @@ def write(
             os.unlink(temporary)
         raise
     sync_folder(path)
+
+
+def _write_arrays(file: IO[bytes], arrays: dict[str, Any]) -> None:
+    """Write the arrays as `numpy.savez` does, which before NumPy 2.1 leaves the archive open.
+
+    On a full disk such an archive prints a traceback when Python removes it.
+    """
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
 
 
 def _keep(path: str | os.PathLike[str], previous: str) -> None:
