@@ -1,7 +1,6 @@
 """The built site in headless Chromium without a network, on a desktop and on a phone."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,22 +36,6 @@ def site(tmp_path_factory):
     words = ("-m", "sphinx", "-W", "-q", "-b", "html", str(DOCS), str(folder))
     subprocess.run([sys.executable, *words], check=True)
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs the extra fmnes[browser]")
-    driver = shutil.which("chromedriver")
-    if driver is None:
-        pytest.skip("needs chromedriver (Debian: apt-get install chromium-driver)")
-    options = webdriver.ChromeOptions()
-    flags = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
-    for flag in (*flags, "--host-resolver-rules=MAP * ~NOTFOUND"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield browser
-    browser.quit()
 
 
 def requests(browser):

@@ -1,7 +1,6 @@
 """The page of `fmnes watch` in headless Chromium, beside a run that goes on."""
 
 import re
-import shutil
 import signal
 import time
 
@@ -18,21 +17,6 @@ def f(x):
         raise ValueError("<b>too large</b>")
     return float((x**2).sum())
 """
-
-
-@pytest.fixture(scope="module")
-def browser():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs the extra fmnes[browser]")
-    driver = shutil.which("chromedriver")
-    if driver is None:
-        pytest.skip("needs chromedriver (Debian: apt-get install chromium-driver)")
-    options = webdriver.ChromeOptions()
-    flags = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
-    for flag in (*flags, "--window-size=1280,900"):
-        options.add_argument(flag)
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield browser
-    browser.quit()
 
 
 @pytest.fixture
