@@ -25,6 +25,7 @@ from pages import table, with_tables
 from fmnes.algorithms._weights import even_default_popsize
 from fmnes.benchmarking.log import appending, read_lines
 from fmnes.benchmarking.loop import RunSpec
+from fmnes.benchmarking.processes import with_progress
 from fmnes.experiments import protocol
 from fmnes.experiments.solvers import SOLVERS
 from fmnes.problems import PROBLEMS
@@ -135,12 +136,11 @@ def fill(name: str, jobs: int) -> None:
         todo = [trial for trial in EXPERIMENTS[name]() if trial not in done]
         # The longest first: pycma's at the largest dimension.
         todo.sort(key=lambda t: (t.dim, t.function == "rosenbrock", t.solver), reverse=True)
-        for i, future in enumerate(as_completed([pool.submit(run, t) for t in todo]), 1):
-            row = future.result()
+        rows = (future.result() for future in as_completed([pool.submit(run, t) for t in todo]))
+        ended = ((row.trial, row) for row in rows)
+        for trial, row in with_progress(ended, todo, lambda trial: trial.dim):
             outcome = row.evaluations, row.best, f"{row.seconds:.2f}"
-            append([",".join(map(str, [*row.trial, *outcome]))])
-            print(f"\r{name}: {i}/{len(todo)}", end="", flush=True)
-    print()
+            append([",".join(map(str, [*trial, *outcome]))])
 
 
 Cells = dict[tuple[str, float, float, int, int], dict[str, list[Row]]]
