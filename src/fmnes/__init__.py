@@ -22,6 +22,7 @@ from fmnes._start import PopsizeWarning as PopsizeWarning
 from fmnes._stopping import Stopping as Stopping
 from fmnes._version import __version__ as __version__
 from fmnes.algorithms import METHODS as METHODS
+from fmnes.algorithms.auto import Auto as Auto
 from fmnes.algorithms.cma_es import CMAES as CMAES
 from fmnes.algorithms.cr_fm_nes import CRFMNES as CRFMNES
 from fmnes.algorithms.dx_nes_ic import DXNESIC as DXNESIC

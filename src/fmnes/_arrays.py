@@ -6,6 +6,7 @@ import numpy as np
 from array_api_compat import (
     device,  # unlike x.device it works under JAX's jit too
     is_array_api_obj,
+    is_jax_array,
     is_torch_array,
 )
 
@@ -24,4 +25,8 @@ def to_host(x: Any) -> Any:
         return x
     if is_torch_array(x):  # NumPy reads neither its devices nor its gradients
         return x.detach().cpu().numpy()
+    if is_jax_array(x):  # an explicit transfer, which `jax.transfer_guard("disallow")` allows
+        import jax
+
+        return np.asarray(jax.device_get(x))
     return np.asarray(x)

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 from fmnes._arrays import Array
 from fmnes.algorithms import (
+    auto,
     cma_es,
     cr_fm_nes,
     dx_nes_ic,
@@ -24,7 +25,7 @@ from fmnes.algorithms._records import Shape, Summary
 
 
 class Algorithm(Protocol):
-    """What the module of a method offers: three constants, three records and nine functions.
+    """What the module of a method offers: four constants, three records and ten functions.
 
     A module of pure functions satisfies this Protocol; the type checker compares each module of
     the registry with it. `Params` and `State` are NamedTuples:
@@ -33,7 +34,8 @@ class Algorithm(Protocol):
       generations between two calls of `refresh`; 0 for never) and `store_draws` (False: draws are
       made again instead of kept from ask to tell).
     - `State` holds arrays of one dtype on one device, of which the search reads `mean`. It is saved
-      in checkpoints under the names of its fields.
+      in checkpoints under the names of its fields. Its arrays keep their shapes, apart from those
+      that `GROWING` lists.
     - `Settings` is a frozen dataclass that checks its fields (`fmnes._checks.fields`), apart from
       `D`, `v` and `C`: these are checked when a search starts, because only then is d known, and
       become the `Shape` given to `init`.
@@ -45,6 +47,9 @@ class Algorithm(Protocol):
     COVARIANCE: str  # of the sampling distribution, as `fmnes methods` shows it
     LINEAR: bool  # O(d) time a candidate, and candidates can be built one by one
     ANTITHETIC: bool  # z has lambda/2 rows; candidate i + lambda/2 mirrors candidate i
+    # For each array that grows: what its sizes are. "d" is the dimension, "0|d" nothing or d, any
+    # other name a number from 0 to d, the same one for all arrays. {} for most methods.
+    GROWING: dict[str, tuple[str, ...]]
     Settings: type[Any]
     Params: type[Any]
     State: type[Any]
@@ -73,6 +78,13 @@ class Algorithm(Protocol):
         A method that has nothing of the kind uses `_records.unchanged`.
         """
 
+    def resized(self, params: Any, state: Any) -> Any:
+        """The state with larger arrays, if its model needs them (`GROWING`).
+
+        Engines call it after `refresh`, on array values and never under `jit`. Most methods use
+        `_records.unchanged`.
+        """
+
     def shape(self, params: Any, state: Any) -> Shape:
         """The part of the state that a warm start takes over beside the mean and sigma."""
 
@@ -81,10 +93,20 @@ class Algorithm(Protocol):
 
 
 MethodName = Literal[
-    "cr-fm-nes", "fm-nes", "dx-nes-ic", "xnes", "snes", "r1-nes", "vd-cma", "sep-cma", "cma-es"
+    "auto",
+    "cr-fm-nes",
+    "fm-nes",
+    "dx-nes-ic",
+    "xnes",
+    "snes",
+    "r1-nes",
+    "vd-cma",
+    "sep-cma",
+    "cma-es",
 ]
 MethodSettings = (
-    cr_fm_nes.CRFMNES
+    auto.Auto
+    | cr_fm_nes.CRFMNES
     | fm_nes.FMNES
     | dx_nes_ic.DXNESIC
     | xnes.XNES
@@ -95,6 +117,7 @@ MethodSettings = (
     | cma_es.CMAES
 )
 METHODS: dict[MethodName, Algorithm] = {
+    "auto": auto,
     "cr-fm-nes": cr_fm_nes,
     "fm-nes": fm_nes,
     "dx-nes-ic": dx_nes_ic,

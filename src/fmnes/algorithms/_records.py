@@ -55,7 +55,7 @@ def unless_flat(xp: Namespace, f: Array, old: StateT, new: StateT) -> StateT:
 
 
 def unchanged(params: Any, state: StateT) -> StateT:
-    """Return the state: the `refresh` of a method that keeps all of its state up to date."""
+    """Return the state: the `refresh` and the `resized` of a method that needs neither."""
     return state
 
 

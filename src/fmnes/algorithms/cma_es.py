@@ -22,12 +22,20 @@ from fmnes import _checks as checks
 from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _paths as paths
 from fmnes.algorithms import _weights as weights
-from fmnes.algorithms._records import Shape, Summary, matrix_of, summary_without_v, unless_flat
+from fmnes.algorithms._records import (
+    Shape,
+    Summary,
+    matrix_of,
+    summary_without_v,
+    unchanged,
+    unless_flat,
+)
 from fmnes.algorithms._vectors import at_least, norm2
 
 COVARIANCE = "sigma^2 C"
 LINEAR = False
 ANTITHETIC = False
+GROWING: dict[str, tuple[str, ...]] = {}
 default_popsize = weights.default_popsize  # eq. (48)
 
 
@@ -202,6 +210,9 @@ def refresh(params: Params, state: State) -> State:
     """Decompose C again; between two refreshes C changes by about a tenth of 1/d."""
     C, B, D = _decomposed(array_namespace(state.C), state.C)
     return state._replace(C=C, B=B, D=D)
+
+
+resized = unchanged
 
 
 def shape(params: Params, state: State) -> Shape:

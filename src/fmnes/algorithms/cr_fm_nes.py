@@ -34,6 +34,7 @@ from fmnes.algorithms._weights import even_default_popsize
 COVARIANCE = "sigma^2 D (I + v v^T) D"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
+GROWING: dict[str, tuple[str, ...]] = {}
 default_popsize = even_default_popsize  # eq. (32)
 
 
@@ -242,7 +243,7 @@ def moved(
     return unless_flat(xp, f, state, new) if params.safe else new
 
 
-refresh = unchanged
+refresh = resized = unchanged
 shape = vd.shape
 
 

@@ -30,6 +30,7 @@ from fmnes.algorithms._weights import even_default_popsize
 COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
+GROWING: dict[str, tuple[str, ...]] = {}
 default_popsize = even_default_popsize  # eq. (32) of arXiv 2201.11422
 
 
@@ -189,7 +190,7 @@ def search_step(
     )
 
 
-refresh = unchanged
+refresh = resized = unchanged
 shape = full.shape
 
 

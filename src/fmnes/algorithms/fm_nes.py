@@ -28,6 +28,7 @@ from fmnes.algorithms._weights import even_default_popsize, is_feasible, pair_su
 COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
 ANTITHETIC = True  # z has lambda/2 rows; the other half of the population is mirrored
+GROWING: dict[str, tuple[str, ...]] = {}
 default_popsize = even_default_popsize  # eq. (32) of arXiv 2201.11422
 
 
@@ -162,7 +163,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     return unless_flat(xp, f, state, new)
 
 
-refresh = unchanged
+refresh = resized = unchanged
 shape = full.shape
 
 

@@ -41,6 +41,7 @@ from fmnes.algorithms._vectors import norm2, with_length_within
 COVARIANCE = "sigma^2 (I + v v^T)"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
+GROWING: dict[str, tuple[str, ...]] = {}
 # The published size is max(5, 4 log2 d, d/5), which at a million variables is two hundred
 # thousand candidates for each generation. The usual size has its price: the rate 0.1 was chosen
 # for the published size, and is too fast for a long axis in many variables. On the rotated cigar
@@ -155,7 +156,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     return unless_flat(xp, f, state, new)
 
 
-refresh = unchanged
+refresh = resized = unchanged
 shape = vd.shape
 summary = vd.summary
 

@@ -54,6 +54,7 @@ from fmnes.algorithms._vectors import norm2
 COVARIANCE = "sigma^2 D^2"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
+GROWING: dict[str, tuple[str, ...]] = {}
 default_popsize = weights.default_popsize  # (p13)
 
 
@@ -176,7 +177,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     return records.unless_flat(xp, f, state, new)
 
 
-refresh = records.unchanged
+refresh = resized = records.unchanged
 
 
 def shape(params: Params, state: State) -> Shape:

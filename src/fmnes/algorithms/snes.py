@@ -34,6 +34,7 @@ from fmnes.algorithms._records import Shape, Summary
 COVARIANCE = "diag(s*s)"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
+GROWING: dict[str, tuple[str, ...]] = {}
 default_popsize = weights.default_popsize  # (s6)
 
 
@@ -128,7 +129,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     return records.unless_flat(xp, f, state, State(mean, s))
 
 
-refresh = records.unchanged
+refresh = resized = records.unchanged
 
 
 def shape(params: Params, state: State) -> Shape:

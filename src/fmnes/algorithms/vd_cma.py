@@ -49,6 +49,7 @@ from fmnes.algorithms._vectors import norm2, with_length_within
 COVARIANCE = "sigma^2 D (I + v v^T) D"
 LINEAR = True  # O(d) time a candidate and O(d) memory
 ANTITHETIC = False  # independent draws: z has lambda rows
+GROWING: dict[str, tuple[str, ...]] = {}
 default_popsize = weights.default_popsize  # (v14)
 
 
@@ -176,7 +177,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     return unless_flat(xp, f, state, State(mean, sigma, D / k, v, p_sigma, p_c / k))
 
 
-refresh = unchanged
+refresh = resized = unchanged
 shape = vd.shape
 summary = vd.summary
 

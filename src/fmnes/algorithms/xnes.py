@@ -30,12 +30,13 @@ from fmnes import _checks as checks
 from fmnes._arrays import Array, constant
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _weights as weights
-from fmnes.algorithms._records import Shape, unless_flat
+from fmnes.algorithms._records import Shape, unchanged, unless_flat
 from fmnes.algorithms._vectors import norm2
 
 COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
 ANTITHETIC = False
+GROWING: dict[str, tuple[str, ...]] = {}
 default_popsize = weights.default_popsize  # (x9)
 
 
@@ -148,5 +149,6 @@ def refresh(params: Params, state: State) -> State:
     return state._replace(axis_ratio=full.axis_ratio(array_namespace(state.B), state.B))
 
 
+resized = unchanged
 shape = full.shape
 summary = full.summary

@@ -53,7 +53,8 @@ class ArrayEngine:
         self._z = None
         every = self.params.refresh_every
         if every and self._address.generation % every == 0:
-            self.state = self._algorithm.refresh(self.params, self.state)
+            refreshed = self._algorithm.refresh(self.params, self.state)
+            self.state = self._algorithm.resized(self.params, refreshed)
         summary = self._algorithm.summary(self.params, self.state)
         return generation.to_record(
             shown, generation.figures(summary, self.state.mean, self._converged)

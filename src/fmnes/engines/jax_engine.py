@@ -61,7 +61,8 @@ class JaxEngine:
         self._address = self._address._replace(generation=self._address.generation + 1)
         every = self.params.refresh_every
         if every and self._address.generation % every == 0:
-            self.state, figures = self._step.refresh(self.state, self._converged)
+            refreshed, figures = self._step.refresh(self.state, self._converged)
+            self.state = self._step.resized(refreshed)
         return generation.to_record(shown, self._step.to_host(figures))
 
     def _sample(self) -> tuple[Array, Array]:
@@ -107,6 +108,7 @@ class _Steps(NamedTuple):
     stack: Any  # [x_i, ...] -> x
     tell: Any  # (state, z, f, converged) -> state, figures
     refresh: Any  # (state, converged) -> state, figures
+    resized: Any  # state -> state; not compiled, as shapes depend on values
     deviations: Any  # state -> standard deviations
 
 
@@ -150,5 +152,6 @@ def _compiled(constants: _Constants) -> _Steps:
         stack=jax.jit(jnp.stack),
         tell=jax.jit(tell),
         refresh=jax.jit(refresh),
+        resized=lambda state: algorithm.resized(params, state),
         deviations=jax.jit(lambda state: algorithm.summary(params, state).deviations),
     )

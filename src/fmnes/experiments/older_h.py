@@ -19,7 +19,8 @@ from fmnes.algorithms._vectors import at_most
 COVARIANCE, LINEAR, ANTITHETIC = cr_fm_nes.COVARIANCE, cr_fm_nes.LINEAR, cr_fm_nes.ANTITHETIC
 Settings, params, init = cr_fm_nes.Settings, cr_fm_nes.params, cr_fm_nes.init
 default_popsize, transform, ask = cr_fm_nes.default_popsize, cr_fm_nes.transform, cr_fm_nes.ask
-shape, summary, refresh = cr_fm_nes.shape, cr_fm_nes.summary, cr_fm_nes.refresh
+shape, summary = cr_fm_nes.shape, cr_fm_nes.summary
+refresh, resized, GROWING = cr_fm_nes.refresh, cr_fm_nes.resized, cr_fm_nes.GROWING
 Params, State = cr_fm_nes.Params, cr_fm_nes.State
 
 

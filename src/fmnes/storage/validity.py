@@ -191,14 +191,34 @@ def _check_state(method: Algorithm, saved: dict[str, Any]) -> None:
     dim, one = mean.shape[0], array_namespace(mean).ones(_SMALL, dtype=mean.dtype)
     params = method.params(_SMALL, method.default_popsize(_SMALL), setup.settings)
     like = method.init(params, one, one[0], Shape(D=one), one)
+    sizes = {"d": dim}
     for name, small in like._asdict().items():
-        shape = tuple(dim if size == _SMALL else size for size in small.shape)
-        _check_layout(f"state.{name}", getattr(state, name), shape, small.dtype)
+        value = getattr(state, name)
+        if name in method.GROWING:
+            shape = _grown_shape(f"state.{name}", value, method.GROWING[name], sizes)
+        else:
+            shape = tuple(dim if size == _SMALL else size for size in small.shape)
+        _check_layout(f"state.{name}", value, shape, small.dtype)
     for name in ("initial", "best"):
         if saved[name] is not None:
             _check_array(name, saved[name], mean)
     if saved["best"] is None and saved["tally"].best_f < xp.inf:
         raise ValueError("best: expected the best candidate, got none")
+
+
+def _grown_shape(
+    name: str, value: Any, names: tuple[str, ...], sizes: dict[str, int]
+) -> tuple[int, ...]:
+    """The shape that an array of variable size should have; its sizes enter ``sizes``.
+
+    See `Algorithm.GROWING` for the names of the sizes.
+    """
+    found = np.shape(to_host(value)) + (0,) * len(names)
+    for size_name, size in zip(names, found, strict=False):
+        if size > sizes["d"] or (size_name == "0|d" and size not in (0, sizes["d"])):
+            raise ValueError(f"{name}: expected sizes of at most {sizes['d']}, got shape {found}")
+        sizes.setdefault(size_name, size)
+    return tuple(sizes[size_name] for size_name in names)
 
 
 def _check_array(name: str, value: Any, like: Array) -> None:

@@ -1,0 +1,451 @@
+"""The method "auto": one method for every landscape.
+
+Its distribution is sigma^2 D R D with R = I + V (S - I) V^T (`_axes_gaussian`): separable scaling,
+and long or short axes across the coordinates whose number is found during the search. Mean, step
+size and phases are those of CR-FM-NES. Two scouts, a long one and a short one, look for the next
+axis without taking part in the sampling. If axes keep coming, a full matrix takes their place.
+
+There is no paper; docs/methods/auto.md has the equations (letters in parentheses), docs/auto.md how
+they were found and what each of them is worth.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device
+from numpy.typing import ArrayLike, NDArray
+
+from fmnes import _checks as checks
+from fmnes._arrays import Array, Namespace, constant, to_host
+from fmnes.algorithms import _axes_gaussian as gaussian
+from fmnes.algorithms import _full_gaussian as full
+from fmnes.algorithms import _phases as phases
+from fmnes.algorithms import _weights as weights
+from fmnes.algorithms._axes_gaussian import Axes
+from fmnes.algorithms._paths import next_path, p_c_rate
+from fmnes.algorithms._records import Shape, Summary, diagonal_of, unless_flat
+from fmnes.algorithms._vectors import at_least, at_most, norm2
+from fmnes.algorithms.cr_fm_nes import fitted_eta_B
+
+COVARIANCE = "sigma^2 D (I + V (S - I) V^T) D"
+LINEAR = True  # O(d k) time a candidate and memory
+ANTITHETIC = True
+GROWING = {"V": ("d", "k"), "S": ("k",), "B": ("0|d", "0|d")}
+default_popsize = weights.even_default_popsize
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto:
+    """Settings of the method "auto".
+
+    Parameters
+    ----------
+    axes : int, optional
+        The largest number of axes across the coordinates, from 1 to d. Time and memory of a
+        candidate are O(d axes). By default 64, or d if that is less. A full matrix takes the place
+        of the axes once there are more than d/8 of them: never if d/8 is more than this number.
+    D : array_like of shape (d,), optional
+        Initial scale of each coordinate beside sigma0. Ones by default.
+    """
+
+    axes: int | None = None
+    D: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        if self.axes is not None:
+            checks.fields(self, axes=partial(checks.integer, least=1))
+
+
+Settings = Auto
+
+
+class Params(NamedTuple):
+    """Constants for a dimension and a population size."""
+
+    dim: int
+    popsize: int
+    phase: phases.PhaseParams
+    w_axes: NDArray[np.float64]  # rank weights of the covariance, best first, sum 0
+    c_c: float
+    c_1: float
+    least_eta_sigma: float
+    most_axes: int
+    full_from: int  # number of axes from which on the matrix is full; 0: never
+    c_mu_full: float
+    c_1_full: float
+    refresh_every: int = 10
+    store_draws: bool = True
+
+
+class State(NamedTuple):
+    """What changes from generation to generation; arrays of one dtype and device."""
+
+    mean: Array
+    sigma: Array
+    D: Array
+    V: Array  # (d, K): the axes, K >= k columns; (d, 0) once the matrix is full
+    S: Array  # (K,)
+    B: Array  # (0, 0), or the full matrix: R = B B^T
+    scouts: Array  # (d, 2): the direction of the long one and of the short one
+    evidence: Array  # (2,): for each of them
+    p_sigma: Array
+    p_c: Array  # in units of sigma; in those of sigma D B once the matrix is full
+    D_gradient: Array  # (d,): average of the gradients of log D
+    D_signal: Array  # average of their products with D_gradient, and of their squares
+    D_noise: Array
+    axis_ratio: Array
+
+
+_ROOM = 4  # columns of V at the start; they double when they are all in use
+
+
+def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
+    """The constants of the method."""
+    phase = phases.phase_params(dim, popsize)
+    mu_eff = phase.mu_eff
+    most_axes = min(dim, 64) if settings.axes is None else settings.axes
+    full_from = 1 + dim // 8
+    # The rates of dd-CMA-ES for a full matrix (Akimoto and Hansen 2020). The weights below have so
+    # much less noise than rank weights that four times its c_mu is best.
+    c_1_full = 1 / (2 * ((dim + 1) / 2 + 1) * (dim + 1) ** 0.75 + mu_eff / 2)
+    mu_prime = mu_eff + 1 / mu_eff - 2 + popsize / (2 * (popsize + 5))
+    return Params(
+        dim=dim,
+        popsize=popsize,
+        phase=phase,
+        w_axes=_normal_scores(phase.w_hat),
+        c_c=p_c_rate(dim, mu_eff),
+        c_1=max((dim - 5) / 6, 0.5) * 2 / ((dim + 1.3) ** 2 + mu_eff),
+        least_eta_sigma=math.tanh(dim / (64 * mu_eff)),
+        most_axes=most_axes,
+        full_from=full_from if full_from <= most_axes else 0,
+        c_mu_full=4 * min(mu_prime * c_1_full, 1 - c_1_full),
+        c_1_full=c_1_full,
+    )
+
+
+def _normal_scores(w_hat: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Expected values of ordered normal numbers, scaled to the signal of the weights w_hat (b).
+
+    For a linear function of a normal number these are the weights with the least noise.
+    """
+    lam = w_hat.shape[0]
+    normal = NormalDist()
+    scores = np.asarray([-normal.inv_cdf((i + 0.625) / (lam + 0.25)) for i in range(lam)])
+    scores = (scores - scores[::-1]) / 2  # antisymmetric to the last bit: the sum is 0
+    return np.asarray(scores * (w_hat @ scores) / (scores @ scores))
+
+
+def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
+    """The first state, without axes unless the shape has them; it does not need the draw z."""
+    xp = array_namespace(mean)
+    room = min(_ROOM, params.most_axes)
+
+    def zeros(*sizes: int) -> Array:
+        return xp.zeros(sizes, dtype=mean.dtype, device=device(mean))
+
+    D, B = diagonal_of(xp, shape), zeros(0, 0)
+    axes = Axes(zeros(params.dim, room), zeros(room) + 1)
+    volume = zeros() + 1
+    if shape.v is not None:
+        length = xp.sqrt(norm2(xp, shape.v))
+        S = xp.where(length > 0, 1 + length * length, zeros() + 1)
+        unit = shape.v / xp.where(length > 0, length, zeros() + 1)
+        D, axes = shape.D, gaussian.with_new(xp, axes, unit[:, None], S[None])
+    elif shape.C is not None and params.full_from:
+        B, volume = full.normalised_root(xp, Shape(D=D, C=shape.C / (D[:, None] * D)))
+        axes = Axes(axes.V[:, :0], axes.S[:0])
+    # Sigma alone carries the volume.
+    volume_D = gaussian.volume(xp, D, axes)
+    # What the gradient of D has under neutral selection; see `_rate_of_D`.
+    noise = zeros() + 2 * params.dim * float(params.w_axes @ params.w_axes)
+    return State(
+        mean,
+        sigma * volume * volume_D,
+        D / volume_D,
+        *axes,
+        B=B,
+        scouts=zeros(params.dim, 2),
+        evidence=zeros(2),
+        p_sigma=zeros(params.dim),
+        p_c=zeros(params.dim),
+        D_gradient=zeros(params.dim),
+        D_signal=noise * (_QUIET + _CLEAR) / params.dim,
+        D_noise=noise,
+        axis_ratio=zeros() + 1,
+    )
+
+
+def _is_full(state: State) -> bool:
+    return bool(state.B.shape[0])
+
+
+def transform(params: Params, state: State, z: Array) -> Array:
+    """Steps x - m for rows of draws: sigma D R^(1/2) z, or sigma D B z (a)."""
+    return state.sigma * _steps(state, z)
+
+
+def _steps(state: State, z: Array) -> Array:
+    xp = array_namespace(z)
+    if _is_full(state):
+        return state.D * xp.vecdot(
+            z[..., None, :], state.B
+        )  # each row by itself, as in `stretched`
+    return state.D * gaussian.stretched(xp, Axes(state.V, state.S), z)
+
+
+def ask(params: Params, state: State, z: Array) -> Array:
+    """Candidates from draws z of shape (lambda/2, d): rows m + step, then rows m - step."""
+    step = transform(params, state, z)
+    return array_namespace(z).concat([state.mean + step, state.mean - step], axis=0)
+
+
+class Sample(NamedTuple):
+    """What the shape learns from: draws with weights for even functions, and the path."""
+
+    z: Array
+    w: Array  # directional weights of even functions: sum w |z|^2 = 0
+    path: Array
+    eta_B: Array
+    c_1: Array
+    step: Array  # the mean's, N(0, I) under neutral selection
+    last_path: Array  # the path before this step
+    odd: Array  # weights of odd functions
+    moving: Array
+
+
+def tell(params: Params, state: State, z: Array, f: Array) -> State:
+    """The next state, from the draws of `ask` and the values of its candidates."""
+    xp = array_namespace(z)
+    norm_z2 = norm2(xp, z)
+    selection = phases.select(xp, params.phase, state.p_sigma, z, norm_z2, f)
+    gz = selection.odd @ z
+    gy = _steps(state, gz)
+    share = selection.lam_F / params.popsize
+    w = weights.by_candidate(xp, constant(xp, params.w_axes, z), f, xp.concat([norm_z2, norm_z2]))
+    _, w = weights.pair_sums(w)
+    # A direction counts, whatever the length of the draw (b).
+    w = w * params.dim / at_least(xp, norm_z2, xp.finfo(z.dtype).smallest_normal)
+    eta_sigma = phases.eta_sigma(
+        xp, params.phase, selection.phase, selection.lam_F, params.least_eta_sigma
+    )
+    new = state._replace(
+        mean=state.mean + state.sigma * gy,
+        sigma=state.sigma * xp.exp(eta_sigma * selection.G_sigma / 2),
+        p_sigma=selection.p_sigma,
+        p_c=next_path(state.p_c, params.c_c, params.phase.mu_eff, gz if _is_full(state) else gy),
+    )
+    if _is_full(state):
+        new = _learn_matrix(xp, params, new, z, w, share)
+    else:
+        unstretched = partial(gaussian.stretched, xp, Axes(state.V, state.S), power=-0.5)
+        last_path, path = unstretched(state.p_c / state.D), unstretched(new.p_c / state.D)
+        step = math.sqrt(params.phase.mu_eff) * gz
+        eta_B = fitted_eta_B(xp, params.dim, selection.lam_F)
+        moving = selection.phase == phases.MOVEMENT
+        sample = Sample(
+            z, w, path, eta_B, params.c_1 * share, step, last_path, selection.odd, moving
+        )
+        new = _learn_axes(xp, params, new, sample)
+    return unless_flat(xp, f, state, new)
+
+
+# === The shape: scales, axes and scouts ===
+
+_D_RATE = 1.5  # rates as multiples of eta_B: of D,
+_SHORT_RATE = 0.1  # of the length of short axes (that of long ones is 1),
+_TURN_RATE = 0.1  # of the direction of axes
+_SCOUT_RATE = 0.2  # and of scouts
+_LONG = 20.0  # an axis with sqrt(S) above it turns more slowly
+_LARGEST_STEP = 0.7
+_NEW = 2.0  # S of a new long axis; a new short one has its inverse
+_ASLEEP = 1.1  # an axis with S or 1/S below it is dropped
+_ALONG = 0.7  # an axis with this share in one coordinate is handed to D
+# Evidence has variance 1 a generation if there is no axis. This much is lost in each generation,
+# and that much is enough: by chance, once in some exp(2 0.4 15) = 160000 generations.
+_DRIFT, _WAKE = 0.4, 15.0
+_QUIET, _CLEAR = 0.1, 0.2  # persistence of D's gradient: none; that much more: as clear as can be
+_LEAST_D_RATE = 0.1
+_D_WINDOW = 0.02
+
+
+def _learn_axes(xp: Namespace, params: Params, state: State, sample: Sample) -> State:
+    """D, the axes and the scouts after a generation."""
+    axes = Axes(state.V, state.S)
+    z, w, path, eta_B, c_1 = sample[:5]
+    zero = xp.zeros_like(eta_B)
+    samples = gaussian.moments(xp, axes, eta_B * w, z, zero)
+    # The path is one more sample; its trace belongs to sigma.
+    trace = c_1 * norm2(xp, path) / params.dim
+    of_path = gaussian.moments(xp, axes, c_1[None], path[None, :], trace)
+    state, rate = _rate_of_D(xp, params, state, samples.q / eta_B)
+    a = rate * gaussian.log_scales(xp, axes, _D_RATE * samples.q + of_path.q)
+    root = gaussian.rates_of(xp, axes, 1.0, math.sqrt(_SHORT_RATE))
+    M = samples.M * root[:, None] * root + of_path.M
+    step = gaussian.joint_step(xp, axes, a, M, _TURN_RATE * samples.X + of_path.X)
+    slow = at_most(xp, _LONG / xp.sqrt(axes.S), 1.0)
+    step = step._replace(Y=step.Y * xp.where(sample.moving, 1.0, slow))
+    D, new = gaussian.moved(xp, state.D, axes, step, _LARGEST_STEP)
+    D, new = gaussian.handed_over(xp, D, new, _ALONG)
+    new = _without_sleepers(xp, new)
+    busy = xp.clip((rate - _LEAST_D_RATE) / (1 - _LEAST_D_RATE), 0.0, 1.0)
+    scouts, evidence = _scouted(xp, axes, state, sample, D / state.D, busy)
+    # Two directions by chance, whatever the order of the candidates.
+    fresh = xp.stack([sample.step, (w * sample.odd) @ z], axis=1)
+    new, scouts, evidence = _woken(xp, new, scouts, evidence, fresh)
+    D = D / gaussian.volume(xp, D, new)
+    return state._replace(D=D, V=new.V, S=new.S, scouts=scouts, evidence=evidence)
+
+
+def _rate_of_D(xp: Namespace, params: Params, state: State, q: Array) -> tuple[State, Array]:
+    """The share of its learning rate that D takes, by the persistent part of its gradient (h).
+
+    The product of a gradient with the average of the earlier ones is an unbiased estimate of that
+    part. Without one D would walk at random, and turn the axes.
+    """
+    q = q - xp.mean(q)
+    signal = state.D_signal + _D_WINDOW * (xp.sum(q * state.D_gradient) - state.D_signal)
+    noise = state.D_noise + _D_WINDOW * (norm2(xp, q) - state.D_noise)
+    average = state.D_gradient + (q - state.D_gradient) / params.dim
+    rate = xp.clip((params.dim * signal / noise - _QUIET) / _CLEAR, _LEAST_D_RATE, 1.0)
+    return state._replace(D_signal=signal, D_noise=noise, D_gradient=average), rate
+
+
+def _without_sleepers(xp: Namespace, axes: Axes) -> Axes:
+    """The axes without those that are hardly longer or shorter than 1, but for the longest one."""
+    first = xp.arange(axes.S.shape[0], device=device(axes.S)) == 0
+    kept_long = first & (axes.S > 1)
+    S = xp.where(kept_long, at_least(xp, axes.S, _ASLEEP), axes.S)
+    asleep = xp.maximum(S, 1 / S) < _ASLEEP
+    return gaussian.without(xp, Axes(axes.V, S), asleep & ~kept_long)
+
+
+def _scouted(
+    xp: Namespace, axes: Axes, state: State, sample: Sample, growth: Array, busy: Array
+) -> tuple[Array, Array]:
+    """The scouts' directions, and the evidence that there is an axis (i).
+
+    The mean's steps go on along a long axis: the new step is compared with the path of the earlier
+    ones, of which it would be independent without an axis. Along a short axis the better draws are
+    the shorter ones.
+    """
+    z, w, path, eta_B, c_1 = sample[:5]
+    W, kind = state.scouts, constant(xp, [1.0, -1.0], z)
+    rows = xp.concat([z, path[None, :]])
+    rows = rows - (rows @ axes.V) @ axes.V.T
+    along = rows @ W
+    persistent = xp.sign(sample.last_path @ W[:, 0]) * (sample.step @ W[:, 0])
+    tiny = xp.finfo(w.dtype).smallest_normal  # all weights are 0 if each pair is at opposite ends
+    shorter = -(w @ along[:-1, 1] ** 2) / xp.sqrt(at_least(xp, 2 * norm2(xp, w), tiny))
+    evidence = state.evidence + (1 - busy) * xp.stack([persistent, shorter]) - _DRIFT
+    by_row = xp.concat([_SCOUT_RATE * eta_B * w, c_1[None]])
+    X = rows.T @ (by_row[:, None] * along)
+    X = X - W * xp.sum(W * X, axis=0)
+    turned = W + kind * math.sqrt(_NEW) / (_NEW - 1) * X
+    return turned * growth[:, None] ** -kind, at_least(xp, evidence, 0.0)
+
+
+def _woken(
+    xp: Namespace, axes: Axes, scouts: Array, evidence: Array, fresh: Array
+) -> tuple[Axes, Array, Array]:
+    """The axes with those scouts that have found one; these start again from fresh directions.
+
+    One long axis is always there: Rosenbrock's valley is lost before the evidence for it is enough.
+    """
+    W = _across(xp, axes, scouts)
+    found = constant(xp, [_NEW, 1 / _NEW], W)
+    alone = xp.stack([~xp.any(axes.S > 1), xp.any(xp.inf < axes.S)])
+    awake = ((evidence > _WAKE) | alone) & (norm2(xp, W.T) > 0.5)
+    axes = gaussian.with_new(xp, axes, W, xp.where(awake, found, 1.0))
+    again = awake | (xp.max(W * W, axis=0) > _ALONG) | (norm2(xp, W.T) < 0.5)
+    W = _across(xp, axes, xp.where(again, fresh, W))
+    return axes, W, xp.where(again, 0.0, evidence)
+
+
+def _across(xp: Namespace, axes: Axes, W: Array) -> Array:
+    """The columns at right angles to the axes, at length 1."""
+    W = W - axes.V @ (axes.V.T @ W)
+    lengths = xp.sqrt(xp.sum(W * W, axis=0))
+    return W / xp.where(lengths > 0, lengths, 1.0)
+
+
+# === The full matrix ===
+
+
+def _learn_matrix(
+    xp: Namespace, params: Params, state: State, z: Array, w: Array, share: Array
+) -> State:
+    """B and the path after a generation: B exp(G/2), G = c_mu sum w z z^T + c_1 p p^T (j)."""
+    rows = xp.concat([z, state.p_c[None, :]])
+    by_row = xp.concat([share * params.c_mu_full * w, (share * params.c_1_full)[None]])
+    step = full.natural_step(xp, 1.0, by_row, rows)
+    step = step._replace(log=xp.clip(step.log, -_LARGEST_STEP / 2, _LARGEST_STEP / 2))
+    B = full.stretched(xp, state.B, step)
+    p_c = full.stretched(xp, state.p_c, full.inverse(step))
+    kept = partial(full.if_bounded, xp, B)
+    return state._replace(B=kept(B, state.B), p_c=kept(p_c, state.p_c))
+
+
+def refresh(params: Params, state: State) -> State:
+    """The same state with its axis ratio."""
+    if not _is_full(state):
+        return state
+    xp = array_namespace(state.B)
+    return state._replace(axis_ratio=full.axis_ratio(xp, state.D[:, None] * state.B))
+
+
+def resized(params: Params, state: State) -> State:
+    """The state with room for more axes, or with a full matrix in their place."""
+    if _is_full(state):
+        return state
+    xp = array_namespace(state.S)
+    axes, room = Axes(state.V, state.S), state.S.shape[0]
+    k = int(to_host(xp.sum(gaussian.in_use(xp, axes))))
+    if 0 < params.full_from <= k:
+        eye = xp.eye(params.dim, dtype=state.D.dtype, device=device(state.D))
+        path = gaussian.stretched(xp, axes, state.p_c / state.D, -0.5)
+        return state._replace(
+            B=gaussian.stretched(xp, axes, eye), p_c=path, V=state.V[:, :0], S=state.S[:0]
+        )
+    if k + 1 < room or room == params.most_axes:
+        return state
+    more = min(room, params.most_axes - room)
+    ones = xp.ones(more, dtype=state.S.dtype, device=device(state.S))
+    wider = xp.concat([state.V, xp.zeros_like(state.D)[:, None] * ones], axis=1)
+    axes = gaussian.ordered(xp, Axes(wider, xp.concat([state.S, ones])))
+    return state._replace(V=axes.V, S=axes.S)
+
+
+def shape(params: Params, state: State) -> Shape:
+    """The part of the state that a warm start takes over beside the mean and sigma.
+
+    The longest axis alone, before the matrix is full: a Shape has one v.
+    """
+    xp = array_namespace(state.D)
+    if _is_full(state):
+        B = state.D[:, None] * state.B
+        C = B @ B.T
+        return Shape(D=_deviations(state), C=(C + C.T) / 2)
+    return Shape(D=state.D, v=state.V[:, 0] * xp.sqrt(at_least(xp, state.S[0] - 1, 0.0)))
+
+
+def _deviations(state: State) -> Array:
+    xp = array_namespace(state.D)
+    if _is_full(state):
+        return state.D * xp.sqrt(norm2(xp, state.B))
+    return state.D * xp.sqrt(1 + (state.V * state.V) @ (state.S - 1))
+
+
+def summary(params: Params, state: State) -> Summary:
+    """What the history and the stopping rules read."""
+    xp = array_namespace(state.mean)
+    ratio = state.axis_ratio
+    if not _is_full(state):
+        ratio = xp.max(state.D) / xp.min(state.D) * xp.sqrt(xp.max(state.S) / xp.min(state.S))
+    phase = phases.phase_of(xp, params.phase, state.p_sigma)
+    deviations = state.sigma * _deviations(state)
+    return Summary(state.sigma, deviations, ratio, xp.full_like(state.sigma, xp.nan), phase)
