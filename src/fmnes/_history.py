@@ -96,23 +96,26 @@ class History:
 
     def append(self, row: tuple[Any, ...]) -> None:
         """Add one generation. The buffer doubles when it is full: O(1) on average."""
-        is_kept = row[0] <= self.size or self._keeps(row[0])
-        passing, last = self._passing, self._last
-        if passing is not None:  # a row that goes leaves its seconds to the next one
-            row = (*row[:-2], row[-2] + passing[-2], row[-1] + passing[-1])
-        if last is None or row[2] < last[2]:
-            self._best = None if is_kept else row
-        self._last, self._passing = row, None if is_kept else row
-        if is_kept:
+        if row[0] > self.size:
+            row = self._thinned(row)
+        self._last = row
+        if self._passing is None:
             if self._length == len(self._rows):
                 self._grow()
             self._rows[self._length] = row
             self._length += 1
 
-    def _keeps(self, generation: int) -> bool:
-        """Return whether the row of a generation stays when later ones follow."""
-        doublings = ((generation - 1) // self.size).bit_length()
-        return generation % (1 << doublings) == 0
+    def _thinned(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Note whether a row stays when later ones follow, and return it with its seconds."""
+        doublings = ((row[0] - 1) // self.size).bit_length()
+        is_kept = row[0] % (1 << doublings) == 0
+        passing = self._passing
+        if passing is not None:  # a row that goes leaves its seconds to the next one
+            row = (*row[:-2], row[-2] + passing[-2], row[-1] + passing[-1])
+        if row[2] < self.totals[2]:
+            self._best = None if is_kept else row
+        self._passing = None if is_kept else row
+        return row
 
     def _grow(self) -> None:
         grown = np.empty(max(64, 2 * self._length), _DTYPE)

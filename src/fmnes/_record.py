@@ -42,16 +42,18 @@ class Recent:
 
     def __init__(self, window: int) -> None:
         self.window = window
+        self.every = max(1, window // 20)  # medians cost O(window): compute them rarely
         self._step = max(1, math.ceil(window / _MOST_RECENT))
         self._count = math.ceil(window / self._step)
-        self._best, self._median = array("d"), array("d")  # at most 2 count + 1 values
+        self._most = 2 * self._count  # then the older half goes
+        self._best, self._median = array("d"), array("d")
 
     def add(self, generation: int, best: float, median: float) -> None:
         """Add the values of a generation, if it is one of those to keep."""
         if generation % self._step == 0:
             self._best.append(best)
             self._median.append(median)
-            if len(self._best) > 2 * self._count:
+            if len(self._best) > self._most:
                 del self._best[: -self._count or None], self._median[: -self._count or None]
 
     @property
@@ -147,7 +149,7 @@ class Record:
             (
                 generation + 1,
                 nfev + self.limits.popsize,
-                min(best, self.best_f),
+                self.best_f if self.best_f < best else best,
                 least,
                 now.median,
                 now.sigma,

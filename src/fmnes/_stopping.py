@@ -174,8 +174,7 @@ def _converged_values(record: Record, now: Generation, stopping: Stopping) -> bo
 def _stagnates(record: Record) -> bool:
     """Return whether the last third of a window has no better medians than its first third."""
     recent = record.recent
-    every = max(1, recent.window // 20)  # medians cost O(window): compute them rarely
-    if recent.window == 0 or not recent.is_full or record.generation % every:
+    if record.generation % recent.every or recent.window == 0 or not recent.is_full:
         return False
     for column in recent.columns():
         third = math.ceil(len(column) / 3)
