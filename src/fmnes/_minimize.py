@@ -177,7 +177,7 @@ def minimize(
     schedule, evaluation = read_restarts(restarts), _Evaluation(fun, args, vectorized, workers)
     with (
         Runs.open(first, schedule, checkpoint, resume, rng is not None) as runs,
-        contextlib.closing(Progress(progress)) as bar,
+        contextlib.closing(Progress(progress, runs)) as bar,
         Interrupts() as interrupts,
     ):
         try:
@@ -223,7 +223,7 @@ def _loop(
             interrupts.defer()
             opt.tell(outcome.values)
             runs.after_generation(outcome.first_error)
-            bar.update(runs)
+            bar.update()
             if callback is not None:
                 interrupts.allow()
                 try:

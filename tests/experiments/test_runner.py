@@ -1,5 +1,7 @@
 """A tiny protocol through the whole pipeline: killed, resumed, verified, altered."""
 
+import errno
+import io
 import os
 import signal
 import subprocess
@@ -111,6 +113,29 @@ def test_without_a_terminal_there_are_lines_of_progress(monkeypatch, capsys):
     first, last = capsys.readouterr().err.splitlines()
     assert first.startswith("1 of 2 ")
     assert last.startswith("2 of 2 ")
+
+
+@pytest.mark.parametrize("tqdm", [True, False])
+def test_a_terminal_shows_one_line_of_progress(tqdm, monkeypatch, capsys):
+    if not tqdm:
+        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    ended = [(0.1, "a"), (0.2, "b"), (0.3, "c")]  # floats whose sum depends on the order
+    assert list(processes.with_progress(ended, [0.3, 0.2, 0.1], lambda task: task)) == ended
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    last = err.strip().split("\r")[-1]
+    assert "3 of 3" in last
+    assert ("100%" in last) == tqdm
+
+
+def test_progress_that_cannot_be_shown_does_not_end_the_trials(monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    assert list(processes.with_progress([("a", 1)], ["a"], lambda task: 1.0)) == [("a", 1)]
 
 
 def test_trials_that_measure_time_are_not_verified(tmp_path):

@@ -171,7 +171,7 @@ def test_progress_is_shown_on_standard_error_only_when_asked(capsys, monkeypatch
     fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=20, maxfevals=1000, rng=1, progress=True)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "evals" in err
+    assert "evaluations" in err
     assert "sigma" in err
 
 
@@ -215,7 +215,7 @@ def test_progress_in_a_log_is_a_line_now_and_then(capsys):
 def test_a_search_that_ended_shows_no_time_left(tqdm, is_terminal, capsys, monkeypatch):
     """Although it ended long before its budget."""
     if not tqdm:
-        monkeypatch.setitem(sys.modules, "tqdm", None)
+        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     options = {"ftarget": 1e-2, "maxfevals": 10**7, "timeout": 3600, "rng": 1, "progress": True}
     fmnes.minimize(sphere, [3.0] * 4, 1.0, **options)

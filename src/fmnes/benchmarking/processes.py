@@ -9,14 +9,14 @@ import importlib
 import multiprocessing
 import os
 import signal
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from multiprocessing import connection
 from typing import TypeVar
+
+from fmnes._progress import Display
 
 _WIDER_THAN_AVX2 = ("X86_V4", "AVX512")  # how NumPy's names of these instructions begin
 SECONDS_BETWEEN_LINES = 60.0  # of progress, where standard error is not a terminal
@@ -99,20 +99,17 @@ def with_progress(
 ) -> Iterator[tuple[Task, Result]]:
     """Pass on tasks that ended, and show progress and the time left on standard error.
 
-    ``work`` gives the expected effort of a task in any unit. A terminal shows one line that
-    changes, a file gets a line every minute.
+    ``work`` gives the expected effort of a task in any unit.
     """
-    total, done = sum(map(work, tasks)), 0.0
-    begun = shown = time.monotonic()
-    start, end = ("\r", "\x1b[K") if sys.stderr.isatty() else ("", "\n")
-    every = 0.1 if sys.stderr.isatty() else SECONDS_BETWEEN_LINES
-    for count, (task, result) in enumerate(ended, start=1):
-        yield task, result
-        done += work(task)
-        if time.monotonic() - shown >= every or (count == len(tasks) and start):
-            shown = time.monotonic()
-            minutes = (shown - begun) * (total / done - 1) / 60
-            words = f"{count} of {len(tasks)} done, about {minutes:.0f} minutes left"
-            print(f"{start}{words}", end=end, file=sys.stderr, flush=True)
-    if start and tasks:
-        print(file=sys.stderr)
+    if not tasks:
+        return
+    total, done, count = sum(map(work, tasks)), 0.0, 0
+
+    def words() -> list[str]:
+        return [f"{count} of {len(tasks)} done"]
+
+    with closing(Display(total, every_line=SECONDS_BETWEEN_LINES)) as display:
+        for task, result in ended:
+            yield task, result
+            count, done = count + 1, done + work(task)
+            display.update(done if count < len(tasks) else total, words)  # sums are rounded
