@@ -97,6 +97,13 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
         read(path)
 
 
+def test_bytes_that_are_no_text_stay_as_they_are_when_lines_follow(tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_bytes(HEADER.encode() + b"\xff\xfe\npart")
+    add(path)
+    assert path.read_bytes() == HEADER.encode() + b"\xff\xfe\n"
+
+
 def test_where_there_has_to_be_a_row_its_absence_is_told(tmp_path):
     path = tmp_path / "results.csv"
     with pytest.raises(ValueError, match="expected at least one trial, got no such file"):

@@ -4,7 +4,6 @@ import csv
 import io
 import logging
 import math
-import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from fmnes import Result
 from fmnes._history import COLUMNS
 from fmnes.cli._folder import Folder, write_text
+from fmnes.storage.log import Log
 
 logger = logging.getLogger("fmnes")
 
@@ -35,7 +35,8 @@ class Recorder:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._table: _Table | None = None
+        self._log: Log | None = None  # history.csv
+        self._rows = 0  # in it
         self._nfailed: dict[int, str] | None = None  # by generation; None before the first
         self._last: Result | None = None
         self._due = 0.0
@@ -66,11 +67,13 @@ class Recorder:
 
     def _write(self, result: Result, rows: NDArray[Any]) -> None:
         known = self._nfailed or {}
-        if self._table is None:
+        new = [[*row, known.get(row[0], "")] for row in rows[self._rows :].tolist()]
+        if self._log is None:
             self._folder.result.unlink(missing_ok=True)  # of an earlier end: the run continues
-            self._table = _Table(self._folder.history)
-        new = rows[self._table.rows :].tolist()
-        self._table.append([*row, known.get(row[0], "")] for row in new)
+            self._log = _new_table(self._folder.history, new)
+        else:
+            self._log.append(_csv(new).encode())
+        self._rows += len(new)
         shown = [result.nit, *result.history["generation"].tolist()]  # forget the others
         self._nfailed = {g: known[g] for g in shown if g in known}
         if result.fun < self._best:
@@ -85,48 +88,21 @@ class Recorder:
         """Write what is left, and close the file."""
         if self._last is not None:
             rows = self._last.history.to_array()
-            if self._table is not None and len(rows) > len(self._last.history.kept()):
-                self._table.close()  # there are rows to insert: write a new file
-                self._table = None
+            if self._log is not None and len(rows) > len(self._last.history.kept()):
+                self._log.close()  # there are rows to insert: write a new file
+                self._log, self._rows = None, 0
             self._write_or_warn(self._last, rows)
-        if self._table is not None:
-            self._table.close()
+        if self._log is not None:
+            self._log.close()
 
 
-class _Table:
-    """A file history.csv. Rows are appended whole: if the disk is full, none of them.
+def _new_table(path: Path, rows: list[list[object]]) -> Log:
+    """Write a new history.csv in one step; `fmnes watch` notices, and reads it from the beginning.
 
-    The first rows make a new file, so that `fmnes watch` notices and reads it from the beginning.
     The file of an earlier process stays until the new one is complete.
     """
-
-    def __init__(self, path: Path) -> None:
-        self.rows = 0  # in the file
-        self._path, self._size = path, 0
-        self._file: int | None = None
-
-    def append(self, rows: Iterable[list[object]]) -> None:
-        """Append rows."""
-        rows = list(rows)
-        if self._file is None:
-            write_text(self._path, _csv([HEADER, *rows]))
-            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
-            self._size = os.fstat(self._file).st_size
-        else:
-            data = left = _csv(rows).encode()
-            try:
-                while left:  # a disk that is nearly full may accept only a part
-                    left = left[os.write(self._file, left) :]
-            except OSError:
-                os.ftruncate(self._file, self._size)
-                raise
-            self._size += len(data)
-        self.rows += len(rows)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            os.close(self._file)
+    write_text(path, _csv([HEADER, *rows]))
+    return Log(path, end=path.stat().st_size)
 
 
 def _csv(rows: Iterable[list[Any]]) -> str:

@@ -281,7 +281,7 @@ class CheckpointFiles:
         if self._journal is None or self._is_forked():
             return
         try:
-            self._journal.append(*self._unwritten, *records)
+            self._journal.enter(*self._unwritten, *records)
             self._unwritten = ()
             self._unsynced = self._unsynced or bool(records)
             if sync or (self._unsynced and self._sync_is_due()):

@@ -1,12 +1,11 @@
 """The journal: the values since a checkpoint, on disk as soon as they arrive.
 
-A journal is a file of records. Each record ends with a CRC-32 of all records so far, so a
+A journal is a `Log` of records. Each record ends with a CRC-32 of all records so far, so a
 record is read only if all records before it are undamaged and in place. The first
 record names the search and where the journal begins. Then each generation has an opening record,
 and its values follow in any order.
 """
 
-import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes.evaluate import Outcome
+from fmnes.storage.log import Log
 
 _MAGIC = b"fmnes journal 1\n"
 _LENGTH = struct.Struct("<I")  # before a record: its number of bytes
@@ -112,46 +112,31 @@ def error_record(candidate: int, error: str) -> bytes:
 # === Writing ===
 
 
-class Journal:
+class Journal(Log):
     """Writes a new journal file."""
 
     def __init__(
         self, path: str, search: bytes, start: Position, entries: Iterable[Entry] = ()
     ) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        self._file = os.open(path, flags, 0o666)
-        self._crc = 0
-        self.size = 0
-        try:
-            self._write(_MAGIC)
-            self.append(_BEGINNING.pack(_BEGIN, search, *start))
-            for entry in entries:
-                self.append(*entry.records())
-        except BaseException:
-            self.close()
-            raise
+        records = [record for entry in entries for record in entry.records()]
+        head, self._crc = _framed([_BEGINNING.pack(_BEGIN, search, *start), *records], 0)
+        super().__init__(path, _MAGIC + head)
 
-    def append(self, *records: bytes) -> None:
-        """Write records; once this returns, a kill of the process does not lose them."""
-        data = b""
-        for record in records:
-            record = _LENGTH.pack(len(record)) + record
-            self._crc = zlib.crc32(record, self._crc)
-            data += record + _CRC.pack(self._crc)
-        self._write(data)
+    def enter(self, *records: bytes) -> None:
+        """Append records."""
+        data, crc = _framed(records, self._crc)
+        self.append(data)
+        self._crc = crc
 
-    def _write(self, data: bytes) -> None:
-        self.size += len(data)
-        while data:  # a disk that is nearly full may accept only a part
-            data = data[os.write(self._file, data) :]
 
-    def sync(self) -> None:
-        """Force the records to the disk, so that a power failure does not lose them."""
-        os.fsync(self._file)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+def _framed(records: Iterable[bytes], crc: int) -> tuple[bytes, int]:
+    """Return records as they are written, and the CRC after them, given the one before."""
+    parts: list[bytes] = []
+    for record in records:
+        record = _LENGTH.pack(len(record)) + record
+        crc = zlib.crc32(record, crc)
+        parts += record, _CRC.pack(crc)
+    return b"".join(parts), crc
 
 
 # === Reading ===

@@ -1,0 +1,59 @@
+"""A log takes all of what is appended to it or nothing, and continues after its last record."""
+
+import errno
+import os
+
+import pytest
+
+from fmnes.storage.journal import Journal, Opening, Position, read, value_record
+from fmnes.storage.log import Log
+
+SEARCH = b"0123456789abcdef"
+
+
+@pytest.fixture(params=[KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
+def failure(request, monkeypatch, tmp_path):  # tmp_path: pytest makes it before
+    """The second write of a file fails, after a part of the data."""
+    write, calls = os.write, []
+
+    def write_a_part(file, data):
+        calls.append(data)
+        if len(calls) == 3:
+            raise request.param
+        return write(file, data[:3] if len(calls) == 2 else data)
+
+    monkeypatch.setattr(os, "write", write_a_part)
+    return type(request.param)
+
+
+def test_what_cannot_be_written_whole_is_not_there_at_all(failure, tmp_path):
+    path = tmp_path / "log"
+    log = Log(path, b"head\n")
+    with pytest.raises(failure):
+        log.append(b"a record\n")
+    assert path.read_bytes() == b"head\n"
+    log.append(b"another\n")
+    log.close()
+    assert path.read_bytes() == b"head\nanother\n"
+    assert log.size == len(b"head\nanother\n")
+
+
+def test_a_journal_can_be_read_after_a_record_that_was_not_written(failure, tmp_path):
+    path = str(tmp_path / "journal")
+    journal = Journal(path, SEARCH, Position(0, 0))
+    with pytest.raises(failure):
+        journal.enter(Opening(0, 0, 4, 1.0, 2.0).to_bytes(), value_record(0, 5.0))
+    journal.enter(Opening(0, 0, 4, 1.0, 2.0).to_bytes(), value_record(1, 6.0))
+    journal.close()
+    segment = read(path, SEARCH)
+    assert segment.whole
+    assert [entry.known for entry in segment.entries] == [{1: 6.0}]
+
+
+def test_a_log_continues_after_the_bytes_that_stay(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(b"head\none\ntw")
+    log = Log(path, b"head\n", end=len(b"head\none\n"))
+    log.append(b"three\n")
+    log.close()
+    assert path.read_bytes() == b"head\none\nthree\n"
