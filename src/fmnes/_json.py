@@ -18,13 +18,16 @@ def to_json(value: Any) -> Any:
     """Return a number or an array as JSON values."""
     array = np.asarray(to_host(value))
     plain = array.tolist()
-    return plain if array.dtype.kind != "f" or np.isfinite(array).all() else _with_words(plain)
+    return plain if array.dtype.kind != "f" or np.isfinite(array).all() else with_words(plain)
 
 
-def _with_words(value: Any) -> Any:
+def with_words(value: Any) -> Any:
+    """Return what JSON can hold of lists, dicts, texts and numbers."""
+    if isinstance(value, dict):
+        return {name: with_words(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_words(item) for item in value]
-    return value if math.isfinite(value) else str(value)
+        return [with_words(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def from_json(value: Any, dtype: Any, ndim: int = 1) -> NDArray[Any]:

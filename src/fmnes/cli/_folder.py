@@ -14,7 +14,6 @@ run.lock             which process is working on the run; removed when it ends
 import contextlib
 import dataclasses
 import json
-import math
 import os
 import re
 import shutil
@@ -22,13 +21,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fmnes import Result, Status
+from fmnes._json import with_words
 from fmnes._runs import Runs
 from fmnes.cli._errors import UsageError
 from fmnes.cli._options import RunOptions
 from fmnes.storage.lock import Lock, in_use
+
+_SHOWN = (  # of a Result in result.json
+    *("fun", "nfev", "nit", "success", "status", "message", "nfailed", "first_error", "sigma"),
+    *("restarts", "x", "mean"),
+)
 
 
 class Folder:
@@ -157,33 +160,10 @@ def write_text(path: Path, text: str) -> None:
 
 
 def result_json(result: Result) -> str:
-    """Return the content of result.json."""
-    return _json(
-        {
-            "fun": result.fun,
-            "nfev": result.nfev,
-            "nit": result.nit,
-            "success": result.success,
-            "status": str(result.status),
-            "message": result.message,
-            "nfailed": result.nfailed,
-            "first_error": result.first_error,
-            "sigma": result.sigma,
-            "restarts": [{**vars(run), "status": str(run.status)} for run in result.restarts],
-            "x": np.asarray(result.x).tolist(),
-            "mean": np.asarray(result.mean).tolist(),
-        }
-    )
+    """Return the content of result.json: a Result without history and shape."""
+    content = result.to_dict()
+    return _json({name: content[name] for name in _SHOWN})
 
 
-def _json(value: Any) -> str:
-    """Return ``value`` as JSON; numbers that are not finite become words, such as "inf"."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: plain(item) for name, item in value.items()}
-        if isinstance(value, list):
-            return [plain(item) for item in value]
-        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-    return json.dumps(plain(value), indent=1, allow_nan=False) + "\n"
+def _json(content: dict[str, Any]) -> str:
+    return json.dumps(with_words(content), indent=1, allow_nan=False) + "\n"
