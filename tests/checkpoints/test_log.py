@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+import fmnes
 from fmnes.storage.journal import Journal, Opening, Position, read, value_record
 from fmnes.storage.log import Log
 
@@ -57,3 +58,36 @@ def test_a_log_continues_after_the_bytes_that_stay(tmp_path):
     log.append(b"three\n")
     log.close()
     assert path.read_bytes() == b"head\none\nthree\n"
+
+
+def is_open(path):
+    links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    return any(os.path.exists(link) and os.path.samefile(link, path) for link in links)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs a list of open files")
+def test_no_open_file_is_renamed_or_replaced(monkeypatch, caplog, tmp_path):
+    """Windows refuses both."""
+    replace = os.replace
+
+    def replace_closed(source, target):
+        for path in (source, target):
+            if os.path.exists(path) and is_open(path):
+                raise PermissionError(errno.EACCES, "used by another process", path)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace_closed)
+    path, calls = tmp_path / "run.npz", []
+
+    def fun(x):
+        calls.append(x)
+        if len(calls) == 60:
+            raise RuntimeError("the end")
+        return float((x**2).sum())
+
+    keep = fmnes.Checkpoint(path, every=0, on_error="raise")
+    with pytest.raises(RuntimeError, match="the end"):
+        fmnes.minimize(fun, [3.0] * 4, 1.0, rng=1, checkpoint=keep, maxiter=20)
+    fmnes.minimize(fun, [3.0] * 4, 1.0, rng=1, checkpoint=keep, maxiter=20)
+    assert len(calls) == 20 * 8 + 1  # only the one that failed was repeated
+    assert caplog.records == []

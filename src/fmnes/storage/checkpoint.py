@@ -214,18 +214,15 @@ class CheckpointFiles:
     def _begin_journal(self, start: Position, entries: list[Entry], *, keep: bool) -> None:
         """Replace the journal by a new one in a single step; ``keep`` the one before it."""
         temporary = f"{self._journal_path}.tmp"
-        journal = Journal(temporary, self._search, start, entries)
-        try:
+        with contextlib.closing(Journal(temporary, self._search, start, entries)) as journal:
             self._sync(journal)
-            if keep:
-                with contextlib.suppress(FileNotFoundError):
-                    os.replace(self._journal_path, f"{self._journal_path}.previous")
-            os.replace(temporary, self._journal_path)
-            npz.sync_folder(self._journal_path)
-        except BaseException:
-            journal.close()
-            raise
         self._drop_journal()
+        if keep:
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(self._journal_path, f"{self._journal_path}.previous")
+        os.replace(temporary, self._journal_path)
+        npz.sync_folder(self._journal_path)
+        journal.open(self._journal_path)
         self._journal, self._unwritten = journal, ()
 
     # === Values ===

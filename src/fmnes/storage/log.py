@@ -13,8 +13,7 @@ class Log:
     """Appends to a file: to a new one that begins with ``head``, or to the first ``end`` bytes."""
 
     def __init__(self, path: str | os.PathLike[str], head: bytes = b"", end: int = 0) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        self._file = os.open(path, flags, 0o666)
+        self.open(path)
         self.size = end
         try:
             os.ftruncate(self._file, end)
@@ -23,6 +22,11 @@ class Log:
         except BaseException:
             self.close()
             raise
+
+    def open(self, path: str | os.PathLike[str]) -> None:
+        """Open the file, at first or after it was closed to rename it: Windows demands that."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        self._file = os.open(path, flags, 0o666)
 
     def append(self, data: bytes) -> None:
         """Write all of ``data``, so that a kill does not lose it; or nothing, if that fails."""
