@@ -29,9 +29,7 @@ from fmnes.engines import EngineSpec, registration
 from fmnes.engines.generation import pieces
 from fmnes.evaluate import to_values
 from fmnes.storage import npz
-
-# The names under which a file holds the parts of a search; "tally" is its Record.
-_SAVED = ("setup", "budget", "popsize", "run", "state", "initial", "best", "tally", "asked")
+from fmnes.storage.validity import SEARCH
 
 
 class Optimizer:
@@ -303,7 +301,7 @@ class Optimizer:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Optimizer":
         """Return the search that `save` wrote. Loading runs no code from the file."""
-        return cls.from_saved(npz.read(checks.path("path", path), _SAVED))
+        return cls.from_saved(npz.read(checks.path("path", path), SEARCH))
 
     def to_saved(self) -> dict[str, Any]:
         """Return what a file holds of the search. Draws are not stored but computed again."""

@@ -20,10 +20,10 @@ from fmnes.evaluate import Outcome
 from fmnes.storage import npz
 from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
 from fmnes.storage.journal import Opening, Position
+from fmnes.storage.validity import RUNS
 
 logger = logging.getLogger("fmnes")
 
-SAVED = ("current", "elapsed", "finished", "first_error", "schedule")
 # After one of these, another run would be useless or unwanted.
 _FINAL = (Status.FTARGET, Status.UNBOUNDED, Status.TIMEOUT, Status.CALLBACK)
 
@@ -64,7 +64,7 @@ class Runs:
         runs = cls(first, schedule, files)
         try:
             files.open()
-            saved = None if resume == "never" else files.load(SAVED, must=resume == "must")
+            saved = None if resume == "never" else files.load(must=resume == "must")
             if saved is None:
                 runs.save()  # now, because a seed that was drawn at random must not be lost
             else:
@@ -80,7 +80,7 @@ class Runs:
     @classmethod
     def read(cls, path: str | os.PathLike[str], status: Status) -> Result:
         """Return the result of the checkpoint at ``path``, even while a search is using it."""
-        saved = npz.read(path, (*SAVED, "search"), "checkpoint")
+        saved = npz.read(path, RUNS, "checkpoint")
         _join_histories(saved)
         runs = cls(Optimizer.from_saved(saved["current"]), IPOP(0), None)
         runs._finished, runs._first_error = saved["finished"], saved["first_error"]

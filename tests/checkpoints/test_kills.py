@@ -14,8 +14,8 @@ from checkpoints import driver
 from checkpoints.common import digest
 
 import fmnes
-from fmnes._runs import SAVED
 from fmnes.storage import journal, npz
+from fmnes.storage.validity import RUNS
 
 pytestmark = pytest.mark.pools
 
@@ -50,7 +50,7 @@ class Reference:
         """Marks of the candidates whose values the files know, as a dead process left them."""
         if not path.exists():
             return set()
-        saved = npz.read(path, (*SAVED, "search"))
+        saved = npz.read(path, RUNS)
         current = saved["current"]
         position = journal.Position(current["run"], current["tally"].generation)
         found = [

@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fmnes._plot._style import make_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,6 +22,7 @@ RC: Any = {
     "ytick.direction": "in",
     "svg.hashsalt": "fmnes",  # the same data give the same file
 }
+new_figure = partial(make_figure, "fmnes paper")  # width and height in inches
 _APART = 0.09  # distance of labels at the same place, relative to the height of the axes
 
 
@@ -37,13 +41,6 @@ class Series(NamedTuple):
 
     style: dict[str, Any]
     points: list[Point]
-
-
-def new_figure(width: float, height: float) -> "Figure":
-    """Return an empty figure of this size in inches."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def draw(axes: Any, series: Sequence[Series], *, near: float = 0.0) -> None:

@@ -18,6 +18,7 @@ from fmnes.storage import journal as journals
 from fmnes.storage import npz
 from fmnes.storage.journal import Entry, Journal, Opening, Position
 from fmnes.storage.lock import Lock
+from fmnes.storage.validity import RUNS
 
 logger = logging.getLogger("fmnes")
 
@@ -124,7 +125,7 @@ class CheckpointFiles:
             self._drop_journal()
             self._lock.release()
 
-    def load(self, names: tuple[str, ...], *, must: bool) -> dict[str, Any] | None:
+    def load(self, *, must: bool) -> dict[str, Any] | None:
         """Return the newest undamaged checkpoint, or None if there is none.
 
         A missing checkpoint is a FileNotFoundError if ``must`` is true, or if other files of a
@@ -138,14 +139,13 @@ class CheckpointFiles:
                     + (f", but found {' and '.join(left)}; {self._advice()}" if left else "")
                 )
             return None
-        names = (*names, "search")
         try:
-            saved = npz.read(self._path, names, "checkpoint")
+            saved = npz.read(self._path, RUNS, "checkpoint")
             self._newest_is_whole = True
         except npz.DamagedError as error:
             if not os.path.exists(self._previous):
                 raise
-            saved = npz.read(self._previous, names, "checkpoint")
+            saved = npz.read(self._previous, RUNS, "checkpoint")
             logger.warning("%s; resuming from %s and the journal", error, self._previous)
         self._search = bytes.fromhex(saved.pop("search"))
         self._fresh = False

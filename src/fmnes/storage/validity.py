@@ -23,8 +23,9 @@ from fmnes.engines import Generation
 
 _SMALL = 7  # variables of the search that shows how the arrays of a method look
 
-# What the names in a file stand for: those of `Optimizer.to_saved`, and those of `Runs.save`.
-_SEARCH: dict[str, Any] = {
+# What a file holds, by name: what `Optimizer.to_saved` returns ("tally" is its Record), and what
+# `Runs.save` and `CheckpointFiles` write.
+SEARCH: dict[str, Any] = {
     "setup": Setup,
     "budget": Budget,
     "popsize": Any,
@@ -35,7 +36,7 @@ _SEARCH: dict[str, Any] = {
     "tally": Record,
     "asked": bool,
 }
-_RUNS: dict[str, Any] = {
+RUNS: dict[str, Any] = {
     "current": dict,
     "elapsed": float,
     "finished": list[Result],
@@ -101,7 +102,7 @@ def check_content(saved: dict[str, Any]) -> None:
     if not isinstance(saved, dict) or "current" not in saved:
         check_search(saved)
         return
-    check_types(saved, _RUNS)
+    check_types(saved, RUNS)
     if len(bytes.fromhex(saved["search"])) != 16:
         raise ValueError(f"search: expected 16 bytes, got {saved['search']!r}")
     current = saved["current"]
@@ -115,7 +116,7 @@ def check_content(saved: dict[str, Any]) -> None:
 
 def check_search(saved: dict[str, Any]) -> None:
     """Raise an error if the parts of a search do not fit together."""
-    check_types(saved, _SEARCH)
+    check_types(saved, SEARCH)
     setup, popsize, record = saved["setup"], saved["popsize"], saved["tally"]
     if setup.method not in METHODS:
         raise ValueError(f"method: expected one of {', '.join(METHODS)}, got {setup.method!r}")
