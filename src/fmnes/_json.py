@@ -1,11 +1,9 @@
-"""Arrays and numbers as JSON, exact to the last bit, and files of it.
+"""Arrays and numbers as JSON, exact to the last bit.
 
 JSON has no numbers that are not finite: they become the words "inf", "-inf" and "nan".
 """
 
-import json
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -36,17 +34,3 @@ def from_json(value: Any, dtype: Any, ndim: int = 1) -> NDArray[Any]:
     if array.ndim != ndim:
         raise ValueError(f"expected an array of {ndim} dimensions, got {array.ndim}")
     return array
-
-
-def write_json(path: str, content: dict[str, Any]) -> None:
-    """Write a JSON file; if that fails, a file that was there before stays as it was."""
-    text = json.dumps(content, allow_nan=False)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise

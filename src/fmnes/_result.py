@@ -6,15 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fmnes import _checks as checks
 from fmnes._arrays import Array, to_host
+from fmnes._files import replacing
 from fmnes._history import COLUMNS, History
 from fmnes._html import table
-from fmnes._json import from_json, to_json, write_json
+from fmnes._json import from_json, to_json
 from fmnes._version import __version__
 from fmnes.algorithms._records import Shape
 
@@ -231,7 +233,9 @@ class Result:
         and a warm start (``minimize(fun, result)``) work with a loaded Result. It does not hold
         the state of the search: use a checkpoint, or `Optimizer.save`, to resume a search.
         """
-        write_json(checks.path("path", path), self.to_dict())
+        text = json.dumps(self.to_dict(), allow_nan=False)
+        with replacing(checks.path("path", path)) as file:
+            Path(file).write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Result":

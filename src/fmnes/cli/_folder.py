@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fmnes import Result, Status
+from fmnes._files import replacing
 from fmnes._json import with_words
 from fmnes._runs import Runs
 from fmnes.cli._errors import UsageError
@@ -149,14 +150,9 @@ class Folder:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file in one step, so that readers see either the old content or the new one."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    try:
+    with replacing(path, f"{path}.tmp") as temporary:
         # An error message may hold what is no valid Unicode, such as parts of file names.
-        temporary.write_text(text, "utf-8", "backslashreplace", newline="")
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        Path(temporary).write_text(text, "utf-8", "backslashreplace", newline="")
 
 
 def result_json(result: Result) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from fmnes._files import replacing
 from fmnes.benchmarking.packages import require
 from fmnes.integrations._coco_problems import RECORDS
 
@@ -75,16 +76,15 @@ def _joined(infos: Iterable[str]) -> str:
 
 def _write_archive(folder: Path, archive: Path) -> None:
     """Write a .tgz, complete or not at all; the same data give the same bytes."""
-    part = archive.with_suffix(".part")
     with (
-        part.open("wb") as raw,
+        replacing(archive) as part,
+        open(part, "wb") as raw,
         gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as compressed,
         tarfile.open(fileobj=compressed, mode="w") as tar,
     ):
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 tar.add(path, path.relative_to(folder.parent), filter=_anonymous)
-    part.rename(archive)
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:

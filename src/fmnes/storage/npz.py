@@ -16,7 +16,6 @@ import logging
 import math
 import os
 import shutil
-import threading
 import tokenize
 import zipfile
 from collections.abc import Collection
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from fmnes._arrays import to_host
 from fmnes._coordinates import Box
+from fmnes._files import replacing
 from fmnes._history import History
 from fmnes._record import Limits, Record
 from fmnes._result import Result, Run, Status
@@ -84,19 +84,13 @@ def write(
     header = {"format": FORMAT, **_VERSIONS, "content": _encode(content, arrays)}
     arrays[_HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     arrays[_CHECKSUM] = checksum(arrays)
-    temporary = f"{os.fspath(path)}.{os.getpid()}-{threading.get_ident()}.tmp"
-    try:
+    with replacing(path) as temporary:
         with open(temporary, "wb") as file:
             _write_arrays(file, arrays)
             file.flush()
             os.fsync(file.fileno())
         if previous is not None:
             _keep(path, previous)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
     sync_folder(path)
 
 
