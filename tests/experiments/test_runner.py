@@ -135,6 +135,7 @@ def test_progress_that_cannot_be_shown_does_not_end_the_trials(monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(sys, "stderr", Full())
+    monkeypatch.setattr(processes, "SECONDS_BETWEEN_LINES", 0.0)
     assert list(processes.with_progress([("a", 1)], ["a"], lambda task: 1.0)) == [("a", 1)]
 
 
