@@ -14,6 +14,7 @@ import pytest
 from equations import transcriptions as slow
 
 from fmnes.algorithms import METHODS, cr_fm_nes, fm_nes, r1_nes, vd_cma
+from fmnes.algorithms import _full_gaussian as full
 
 DIMS = [2, 3, 10, 25]
 RTOL = 1e-10
@@ -462,3 +463,13 @@ def test_fm_nes_asks_on_which_side_of_the_path_infeasible_candidates_lie(dim, si
     taken = fm_tell(state, z, f)["B"]
     without = slow.dx_nes_ic_tell(state, z, f)["B"]
     assert np.allclose(taken, without, rtol=1e-12) == (side == "ahead")
+
+
+# --- When FM-NES and DX-NES-IC expand their axes --------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(7,), (5, 7)])
+def test_a_stretch_by_nothing_computes_nothing(shape):
+    """Outside the movement phase, the expansion would cost two products of d x d matrices."""
+    rows = np.random.default_rng(1).normal(size=shape)
+    assert full.stretched(np, rows, full.Stretch(axes=None, log=np.zeros(7))) is rows

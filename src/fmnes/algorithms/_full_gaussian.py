@@ -19,6 +19,7 @@ when B is ill-conditioned.
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from array_api_compat import array_namespace, device
 
 from fmnes._arrays import Array, Namespace
@@ -70,7 +71,12 @@ def stretched(xp: Namespace, rows: Array, stretch: Stretch) -> Array:
 
     The matrix is V exp(log) V^T + (I - V V^T), divided by the d-th root of its determinant, for
     V = axes: so rows + rows V (exp(log) - 1) V^T.
+
+    Outside the movement phase the expansion of DX-NES-IC and FM-NES has d axes and changes nothing.
+    NumPy knows this before it computes two products of d x d matrices.
     """
+    if isinstance(rows, np.ndarray) and not np.any(stretch.log):
+        return rows
     volume = xp.exp(xp.sum(stretch.log) / rows.shape[-1])
     return (rows + (rows @ stretch.axes * xp.expm1(stretch.log)) @ stretch.axes.T) / volume
 
@@ -146,6 +152,6 @@ def normalised_root(xp: Namespace, shape: Shape) -> tuple[Array, Array]:
 _B_LIMIT = 1e15
 
 
-def if_bounded(xp: Namespace, B_new: Array, new: Array, old: Array) -> Array:
-    """Return ``new`` if the new B may be taken over, else ``old``."""
-    return xp.where(xp.max(xp.abs(B_new)) < _B_LIMIT, new, old)
+def is_bounded(xp: Namespace, B: Array) -> Array:
+    """Whether a new B may be taken over."""
+    return xp.max(xp.abs(B)) < _B_LIMIT

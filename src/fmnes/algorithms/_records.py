@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from array_api_compat import device  # unlike x.device it works under JAX's jit too
 
 from fmnes._arrays import Array, Namespace
+from fmnes.algorithms._vectors import choose
 from fmnes.algorithms._weights import is_flat
 
 
@@ -50,7 +51,7 @@ def unless_flat(xp: Namespace, f: Array, old: StateT, new: StateT) -> StateT:
     distribution.
     """
     flat = is_flat(xp, f)
-    kept = (b if a is b else xp.where(flat, a, b) for a, b in zip(old, new, strict=True))
+    kept = (b if a is b else choose(xp, flat, a, b) for a, b in zip(old, new, strict=True))
     return type(old)(*kept)
 
 

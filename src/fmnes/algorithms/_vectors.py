@@ -1,5 +1,7 @@
 """Small operations on vectors of any array library."""
 
+import numpy as np
+
 from fmnes._arrays import Array, Namespace
 
 
@@ -16,6 +18,17 @@ def at_most(xp: Namespace, x: Array, limit: float) -> Array:
 def at_least(xp: Namespace, x: Array, limit: float) -> Array:
     """The larger of x and a number."""
     return xp.where(x > limit, x, limit)
+
+
+def choose(xp: Namespace, condition: Array, new: Array, old: Array) -> Array:
+    """``new`` if a single condition holds, else ``old``.
+
+    NumPy knows the condition at once, and then nothing is copied. With other libraries a branch
+    would wait for the device, or fail under JAX's jit.
+    """
+    if isinstance(condition, np.bool_):
+        return xp.asarray(new if condition else old)
+    return xp.where(condition, new, old)
 
 
 def with_length_within(xp: Namespace, v: Array, limits: tuple[float, float]) -> Array:

@@ -24,7 +24,7 @@ from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
-from fmnes.algorithms._vectors import at_least, norm2
+from fmnes.algorithms._vectors import at_least, choose, norm2
 from fmnes.algorithms._weights import even_default_popsize
 
 COVARIANCE = "sigma^2 B B^T"
@@ -130,7 +130,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     new = State(
         mean + sigma * (B @ step.G_delta),  # eq. (10)
         sigma * step.growth,  # eqs. (9) and (15)
-        full.if_bounded(xp, B_new, B_new, B),  # eqs. (11) and (14)
+        choose(xp, full.is_bounded(xp, B_new), B_new, B),  # eqs. (11) and (14)
         step.p_sigma,
         step.gamma,
         step.axis_ratio,

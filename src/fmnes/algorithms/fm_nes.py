@@ -22,7 +22,7 @@ from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import dx_nes_ic
 from fmnes.algorithms._paths import next_path, p_c_rate
 from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
-from fmnes.algorithms._vectors import at_most, norm2
+from fmnes.algorithms._vectors import at_most, choose, norm2
 from fmnes.algorithms._weights import even_default_popsize, is_feasible, pair_sums
 
 COVARIANCE = "sigma^2 B B^T"
@@ -148,12 +148,13 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     for stretch in (step.expansion, step.gradient, _rank_one(xp, c_1, r)):  # eqs. 14, 11 and 19
         B_new = full.stretched(xp, B_new, stretch)
         r_new = full.stretched(xp, r_new, full.inverse(stretch))
+    bounded = full.is_bounded(xp, B_new)
     new = State(
         mean + sigma * (B @ step.G_delta),  # eq. (10)
         sigma * step.growth,  # eqs. (9) and (15)
-        full.if_bounded(xp, B_new, B_new, B),
+        choose(xp, bounded, B_new, B),
         step.p_sigma,
-        full.if_bounded(xp, B_new, r_new, r),
+        choose(xp, bounded, r_new, r),
         step.gamma,
         step.axis_ratio,
         state.B_0,
@@ -228,7 +229,7 @@ def _reset_at_first_infeasible(xp: Namespace, new: State, infeasible: Array) -> 
     """
     reset = infeasible & (new.always_feasible > 0)
     return new._replace(
-        B=xp.where(reset, new.B_0, new.B),
+        B=choose(xp, reset, new.B_0, new.B),
         B_inv_p_c=xp.where(reset, 0.0, new.B_inv_p_c),
         gamma=xp.where(reset, 1.0, new.gamma),
         always_feasible=xp.where(infeasible, 0.0, new.always_feasible),

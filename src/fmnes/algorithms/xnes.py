@@ -31,7 +31,7 @@ from fmnes._arrays import Array, constant
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, unchanged, unless_flat
-from fmnes.algorithms._vectors import norm2
+from fmnes.algorithms._vectors import choose, norm2
 
 COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
@@ -138,7 +138,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     new = State(
         mean + sigma * (B @ G_delta),  # (x4)
         sigma * xp.exp(params.eta_sigma / 2 * G_sigma),  # (x5)
-        full.if_bounded(xp, B_new, B_new, B),
+        choose(xp, full.is_bounded(xp, B_new), B_new, B),
         axis_ratio,
     )
     return unless_flat(xp, f, state, new)
