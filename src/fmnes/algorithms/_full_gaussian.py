@@ -25,6 +25,7 @@ from array_api_compat import array_namespace, device
 from fmnes._arrays import Array, Namespace
 from fmnes.algorithms._records import Shape, Summary, summary_without_v
 from fmnes.algorithms._vectors import norm2
+from fmnes.kernels import blas
 
 
 class Stretch(NamedTuple):
@@ -49,6 +50,7 @@ def mirrored_ask(params: Any, state: Any, z: Array) -> Array:
     return array_namespace(z).concat([mean + step, mean - step], axis=0)
 
 
+@blas.one_thread
 def shape(params: Any, state: Any) -> Shape:
     """The part of the state that a warm start takes over beside the mean and sigma: B B^T."""
     xp, B = array_namespace(state.B), state.B

@@ -31,6 +31,7 @@ from fmnes.algorithms._records import (
     unless_flat,
 )
 from fmnes.algorithms._vectors import at_least, norm2
+from fmnes.kernels import blas
 
 COVARIANCE = "sigma^2 C"
 LINEAR = False
@@ -135,6 +136,7 @@ def params(dim: int, popsize: int, settings: CMAES = CMAES()) -> Params:
     )
 
 
+@blas.one_thread
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
     """The first state; it does not need the draw z."""
     xp = array_namespace(mean)

@@ -26,6 +26,7 @@ from fmnes.algorithms import _phases as phases
 from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
 from fmnes.algorithms._vectors import at_least, choose, norm2
 from fmnes.algorithms._weights import even_default_popsize
+from fmnes.kernels import blas
 
 COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
@@ -103,6 +104,7 @@ def params(dim: int, popsize: int, settings: DXNESIC = DXNESIC()) -> Params:
     )
 
 
+@blas.one_thread
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
     """The first state (step 1); it does not need the draw z."""
     xp = array_namespace(mean)

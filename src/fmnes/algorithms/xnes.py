@@ -32,6 +32,7 @@ from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, unchanged, unless_flat
 from fmnes.algorithms._vectors import choose, norm2
+from fmnes.kernels import blas
 
 COVARIANCE = "sigma^2 B B^T"
 LINEAR = False
@@ -110,6 +111,7 @@ def params(dim: int, popsize: int, settings: XNES = XNES()) -> Params:
     )
 
 
+@blas.one_thread
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
     """The first state; it does not need the draw z."""
     xp = array_namespace(mean)

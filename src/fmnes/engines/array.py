@@ -10,6 +10,7 @@ from fmnes import draws
 from fmnes._arrays import Array, constant
 from fmnes.engines import generation
 from fmnes.engines.contract import EngineSpec, Generation
+from fmnes.kernels import blas
 
 
 class ArrayEngine:
@@ -27,6 +28,7 @@ class ArrayEngine:
         self._z: Array | None = None
         self._memory: NDArray[Any] | None = None  # for draws, reused in each generation (NumPy)
 
+    @blas.one_thread
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
         """Candidates first to last - 1, as a fresh array or in ``out``."""
         if out is None:
@@ -39,6 +41,7 @@ class ArrayEngine:
             self._z = None
         return out
 
+    @blas.one_thread
     def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
         """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
         z, shown = self._draws(), generation.survey(values)
