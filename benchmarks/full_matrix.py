@@ -1,8 +1,11 @@
 """Time of a generation of the methods with a full matrix, next to what it cannot do without.
 
     python benchmarks/full_matrix.py     # prints, and keeps in results/full_matrix.json
-    python benchmarks/full_matrix.py --dims 50 100 200 400 800 --popsize 20 --methods fm-nes \\
-        --output benchmarks/results/fm_nes_time.json      # for docs/paper.md
+
+For the figures of docs/paper.md, on one line:
+
+    python benchmarks/full_matrix.py --methods fm-nes --popsize 20 --dims 50 100 200 400 800
+        --output benchmarks/results/fm_nes_time.json
 
 The yardstick is one eigendecomposition of the covariance matrix that the search has reached, and
 three products of matrices of the same size. All of them take turns within a process, with one BLAS

@@ -472,4 +472,4 @@ def test_fm_nes_asks_on_which_side_of_the_path_infeasible_candidates_lie(dim, si
 def test_a_stretch_by_nothing_computes_nothing(shape):
     """Outside the movement phase, the expansion would cost two products of d x d matrices."""
     rows = np.random.default_rng(1).normal(size=shape)
-    assert full.stretched(np, rows, full.Stretch(axes=None, log=np.zeros(7))) is rows
+    assert full.stretched(np, rows, full.Stretch(None, np.zeros(7), mean_log=0.0)) is rows

@@ -33,6 +33,7 @@ class Stretch(NamedTuple):
 
     axes: Array  # (d, k): orthonormal columns
     log: Array  # (k,): logarithm of the factor along each axis, before the volume is restored
+    mean_log: Array  # tr(A)/d, which restores the volume
 
 
 # === What a method with this model offers; its state has mean, sigma, B and axis_ratio ===
@@ -68,6 +69,11 @@ def summary(params: Any, state: Any) -> Summary:
 # === The factors of B ===
 
 
+def along_axes(xp: Namespace, axes: Array, log: Array) -> Stretch:
+    """The stretch with these axes and logarithms."""
+    return Stretch(axes, log, xp.sum(log) / axes.shape[0])
+
+
 def stretched(xp: Namespace, rows: Array, stretch: Stretch) -> Array:
     """Rows (or one vector) times the matrix: O(d k) for each row.
 
@@ -79,20 +85,20 @@ def stretched(xp: Namespace, rows: Array, stretch: Stretch) -> Array:
     """
     if isinstance(rows, np.ndarray) and not np.any(stretch.log):
         return rows
-    volume = xp.exp(xp.sum(stretch.log) / rows.shape[-1])
-    return (rows + (rows @ stretch.axes * xp.expm1(stretch.log)) @ stretch.axes.T) / volume
+    changed = rows + (rows @ stretch.axes * xp.expm1(stretch.log)) @ stretch.axes.T
+    return changed / xp.exp(stretch.mean_log)
 
 
 def inverse(stretch: Stretch) -> Stretch:
     """The inverse matrix."""
-    return Stretch(stretch.axes, -stretch.log)
+    return Stretch(stretch.axes, -stretch.log, -stretch.mean_log)
 
 
-def along(xp: Namespace, vector: Array, log: Array) -> Stretch:
+def along_vector(xp: Namespace, vector: Array, log: Array) -> Stretch:
     """The stretch by exp(log) along one vector, which may be zero."""
     norm2_ = norm2(xp, vector)
     length = xp.where(norm2_ > 0, xp.sqrt(norm2_), xp.ones_like(norm2_))
-    return Stretch((vector / length)[:, None], log[None])
+    return along_axes(xp, (vector / length)[:, None], log[None])
 
 
 def natural_step(xp: Namespace, eta: Array | float, w: Array, z: Array) -> Stretch:
@@ -104,7 +110,7 @@ def natural_step(xp: Namespace, eta: Array | float, w: Array, z: Array) -> Stret
     """
     Q, R = xp.linalg.qr(z.T)
     values, vectors = xp.linalg.eigh((R * w) @ R.T)
-    return Stretch(Q @ vectors, eta / 2 * values)
+    return along_axes(xp, Q @ vectors, eta / 2 * values)
 
 
 def right_axes(xp: Namespace, B: Array) -> tuple[Array, Array]:
@@ -144,7 +150,7 @@ def normalised_root(xp: Namespace, shape: Shape) -> tuple[Array, Array]:
     B = xp.eye(dim, dtype=log_D.dtype, device=device(log_D))
     if shape.v is not None:  # (I + v v^T)^(1/2) is a stretch of v by sqrt(1 + |v|^2)
         log = xp.log1p(norm2(xp, shape.v)) / 2
-        B = stretched(xp, B, along(xp, shape.v, log))
+        B = stretched(xp, B, along_vector(xp, shape.v, log))
         volume = volume + log / dim
     return xp.exp(log_D - xp.mean(log_D))[:, None] * B, xp.exp(volume)
 

@@ -185,8 +185,8 @@ def search_step(
     gamma = (1 - params.c_gamma) * gamma + params.c_gamma * root  # eq. (17)
     gamma = at_least(xp, gamma, 1.0)  # eq. (17)
     log_Q = xp.where((phase == phases.MOVEMENT) & (tau > 0), xp.log(gamma), 0.0)  # eq. (13)
-    growth = growth * xp.exp(xp.sum(log_Q) / params.dim)  # eq. (15): det(Q)^(1/d)
-    expansion = full.Stretch(V, log_Q)  # eq. (14)
+    expansion = full.along_axes(xp, V, log_Q)  # eq. (14)
+    growth = growth * xp.exp(expansion.mean_log)  # eq. (15): det(Q)^(1/d)
     return Step(
         selection.p_sigma, phase, lam_F, G_delta, growth, gradient, expansion, gamma, axis_ratio
     )
@@ -222,7 +222,6 @@ def _second_moment_change(xp: Namespace, V: Array, gradient: full.Stretch) -> Ar
     With B' = B E for E = exp(eta_B G_B / 2), and B^T e_i = |B^T e_i| v_i, the lengths of the axes
     cancel: tau_i = e_i^T B' B'^T e_i / (e_i^T B B^T e_i) - 1 = v_i^T E^2 v_i - 1.
     """
-    log_E2 = 2 * gradient.log
-    grown = (V.T @ gradient.axes) ** 2 @ xp.expm1(log_E2)
-    volume = xp.sum(log_E2) / V.shape[0]
-    return xp.exp(-volume) * grown + xp.expm1(-volume)
+    grown = (V.T @ gradient.axes) ** 2 @ xp.expm1(2 * gradient.log)
+    restored = -2 * gradient.mean_log  # the volume
+    return xp.exp(restored) * grown + xp.expm1(restored)

@@ -12,6 +12,7 @@ symmetric eigendecomposition in each generation, O(d^2) memory: for up to some h
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
@@ -186,7 +187,7 @@ def _rank_one(xp: Namespace, c_1: Array, r: Array) -> full.Stretch:
     R = r r^T - I has the eigenvalue |r|^2 - 1 along r and -1 elsewhere. A Stretch has determinant
     1, so the multiples of I drop out, and the logarithm along r is c_1 |r|^2 / 2.
     """
-    return full.along(xp, r, at_most(xp, c_1 * norm2(xp, r) / 2, _LARGEST_STRETCH))
+    return full.along_vector(xp, r, at_most(xp, c_1 * norm2(xp, r) / 2, _LARGEST_STRETCH))
 
 
 # How clearly infeasible candidates have to lie behind, in standard deviations of their sum. With 1
@@ -212,6 +213,8 @@ def _path_is_free(
     comes near the published gains on ridges both with and without constraints, and is as good as
     DX-NES-IC on the other constrained functions.
     """
+    if isinstance(z, np.ndarray) and step.lam_F == params.popsize:
+        return np.True_  # 0 <= 0
     odd, _ = pair_sums(xp.astype(~is_feasible(xp, f), z.dtype))
     ahead = xp.sum((odd @ z) * r)
     return ahead <= -_BEHIND * xp.sqrt((params.popsize - step.lam_F) * norm2(xp, r))
@@ -227,6 +230,8 @@ def _reset_at_first_infeasible(xp: Namespace, new: State, infeasible: Array) -> 
     k-tablet of the evidence the reset saves 3 to 15 % of the evaluations; on the constrained ridges
     it changes nothing.
     """
+    if isinstance(infeasible, np.bool_) and not infeasible:
+        return new
     reset = infeasible & (new.always_feasible > 0)
     return new._replace(
         B=choose(xp, reset, new.B_0, new.B),
