@@ -27,7 +27,7 @@ def choose(xp: Namespace, condition: Array, new: Array, old: Array) -> Array:
     would wait for the device, or fail under JAX's jit.
     """
     if isinstance(condition, np.bool_):
-        return xp.asarray(new if condition else old)
+        return np.asarray(new if condition else old)
     return xp.where(condition, new, old)
 
 
