@@ -81,3 +81,7 @@ def test_an_error_restores_the_threads(one_thread, numbers):
 def test_nothing_happens_without_openblas():
     with blas.OneThread(None):
         np.linalg.eigh(np.eye(3))
+
+
+def test_the_configuration_says_whether_the_threads_are_controlled():
+    assert fmnes.config()["BLAS threads"] == ("not controlled" if OPENBLAS is None else "one")

@@ -7,6 +7,7 @@ import numpy as np
 from fmnes import _checks as checks
 from fmnes import kernels
 from fmnes._version import __version__
+from fmnes.kernels import blas
 
 if kernels.in_use == "native":
     from fmnes.kernels import _native
@@ -66,6 +67,7 @@ def config() -> dict[str, object]:
         "levels of this machine": _native.levels_here() if native else [],
         "levels built": _native.levels() if native else [],
         "threads": get_num_threads(),
+        "BLAS threads": "one" if blas.one_thread.threads else "not controlled",
         "compiler": _native.compiler() if native else None,
     }
 
