@@ -28,7 +28,7 @@ from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._axes_gaussian import Axes
 from fmnes.algorithms._paths import next_path, p_c_rate
 from fmnes.algorithms._records import Shape, Summary, diagonal_of, unless_flat
-from fmnes.algorithms._vectors import at_least, at_most, norm2
+from fmnes.algorithms._vectors import at_least, at_most, choose, norm2
 from fmnes.algorithms.cr_fm_nes import fitted_eta_B
 
 COVARIANCE = "sigma^2 D (I + V (S - I) V^T) D"
@@ -383,11 +383,13 @@ def _learn_matrix(
     rows = xp.concat([z, state.p_c[None, :]])
     by_row = xp.concat([share * params.c_mu_full * w, (share * params.c_1_full)[None]])
     step = full.natural_step(xp, 1.0, by_row, rows)
-    step = step._replace(log=xp.clip(step.log, -_LARGEST_STEP / 2, _LARGEST_STEP / 2))
+    most = _LARGEST_STEP / 2
+    step = full.along_axes(xp, step.axes, xp.clip(step.log, -most, most))
     B = full.stretched(xp, state.B, step)
     p_c = full.stretched(xp, state.p_c, full.inverse(step))
-    kept = partial(full.if_bounded, xp, B)
-    return state._replace(B=kept(B, state.B), p_c=kept(p_c, state.p_c))
+    bounded = full.is_bounded(xp, B)
+    B, p_c = choose(xp, bounded, B, state.B), choose(xp, bounded, p_c, state.p_c)
+    return state._replace(B=B, p_c=p_c)
 
 
 def refresh(params: Params, state: State) -> State:
