@@ -108,6 +108,8 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
     phase = phases.phase_params(dim, popsize)
     mu_eff = phase.mu_eff
     most_axes = min(dim, 64) if settings.axes is None else settings.axes
+    if most_axes > dim:
+        raise ValueError(f"axes: expected at most the number of variables, {dim}, got {most_axes}")
     full_from = 1 + dim // 8
     # The rates of dd-CMA-ES for a full matrix (Akimoto and Hansen 2020). The weights below have so
     # much less noise than rank weights that four times its c_mu is best.
