@@ -60,7 +60,7 @@ def compare_each_generation(search, library, dtype):
         same, same_z = moved(state, library.array, dtype), library.array(z, dtype)
         x, y = search.module.ask(search.params, state, z), theirs.ask(search.params, same, same_z)
         assert library.holds(y)
-        np.testing.assert_allclose(to_numpy(y), x, rtol=0, atol=step * np.max(np.abs(x)))
+        np.testing.assert_allclose(to_numpy(y), x, rtol=0, atol=step * np.max(np.abs(x), initial=0))
         f = told(x, generation).astype(dtype)
         state = search.module.tell(search.params, state, z, f)
         same = theirs.tell(search.params, same, same_z, library.array(f, dtype))
@@ -97,7 +97,7 @@ def test_reports_and_shapes(method, library, dtype):
             assert (value is None) == (other is None), name
             if value is not None:
                 assert library.holds(other), name
-                scale = 0 if np.isnan(value).any() else np.max(np.abs(value))
+                scale = 0 if np.isnan(value).any() else np.max(np.abs(value), initial=0)
                 np.testing.assert_allclose(
                     to_numpy(other), value, rtol=0, atol=rtol * scale, err_msg=name
                 )

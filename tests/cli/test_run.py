@@ -327,6 +327,7 @@ def test_methods_are_those_of_the_table(capsys):
     assert [line.split()[0] for line in lines] == list(fmnes.METHODS)
     covariances = {line[:11].strip(): line[11:36].strip() for line in lines}
     assert covariances == {
+        "auto": "sigma^2 D R D",
         "cr-fm-nes": "sigma^2 D (I + v v^T) D",
         "fm-nes": "sigma^2 B B^T",
         "dx-nes-ic": "sigma^2 B B^T",
@@ -338,8 +339,8 @@ def test_methods_are_those_of_the_table(capsys):
         "cma-es": "sigma^2 C",
     }
     costs = {line.split()[0] for line in lines if line[36:44].strip() == "O(d)"}
-    assert costs == {"cr-fm-nes", "snes", "r1-nes", "vd-cma", "sep-cma"}
-    assert "variant=safe" in lines[0]
+    assert costs == {"auto", "cr-fm-nes", "snes", "r1-nes", "vd-cma", "sep-cma"}
+    assert "variant=safe" in lines[1]
 
 
 def test_doctor_says_what_is_installed(capsys):

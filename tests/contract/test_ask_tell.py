@@ -325,6 +325,7 @@ def test_minimize_takes_the_same_steps(method):
 
 def test_the_table_is_what_the_readme_says():
     assert list(METHODS) == [
+        "auto",
         "cr-fm-nes",
         "fm-nes",
         "dx-nes-ic",

@@ -78,6 +78,7 @@ def test_timeout_is_for_the_whole_search(monkeypatch):
 
 # What each method's covariance can follow: the others would need budgets that prove nothing here.
 CAN = {
+    "auto": ("sphere", "ktablet", "ellipsoid", "rosenbrock"),
     "cr-fm-nes": ("sphere", "ktablet", "ellipsoid", "rosenbrock"),
     "fm-nes": ("sphere", "ktablet", "ellipsoid", "rosenbrock"),
     "dx-nes-ic": ("sphere", "ktablet", "ellipsoid", "rosenbrock"),

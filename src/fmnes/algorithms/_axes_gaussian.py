@@ -120,8 +120,18 @@ def _within(xp: Namespace, axes: Axes, N: Array) -> tuple[Axes, Array]:
     kept = xp.where(S > 1, xp.maximum(diagonal, least), xp.minimum(diagonal, least))
     kept = xp.where(S == 1, xp.zeros_like(kept), kept)
     F = xp.sqrt(S)[:, None] * (eye + (N + eye * (kept - diagonal)) / 2)
-    P, lengths, _ = xp.linalg.svd(F, full_matrices=False)
+    P, lengths = _left_axes(xp, F)
     return _cleaned(xp, V @ P, lengths * lengths), P
+
+
+def _left_axes(xp: Namespace, F: Array) -> tuple[Array, Array]:
+    """Left singular vectors and singular values of F, longest first.
+
+    Libraries choose the signs as they like. Here each axis points the way that it did before.
+    """
+    P, sizes, _ = xp.linalg.svd(F, full_matrices=False)
+    diagonal = xp.linalg.diagonal(P)
+    return P * xp.where(diagonal < 0, -xp.ones_like(diagonal), xp.ones_like(diagonal)), sizes
 
 
 _LEAST = 1.02  # an axis this close to 1 is in use no longer
@@ -149,10 +159,10 @@ def _turned(xp: Namespace, axes: Axes, Y: Array, growth: Array) -> Axes:
     coordinates = root * lengths
     # In this basis R = T (I + b b^T) T for the long axes b, with T = (I + c c^T)^(-1/2) for the
     # short ones c. Both roots come from singular values, as above.
-    P, sizes, _ = xp.linalg.svd(coordinates * xp.astype(S < 1, S.dtype), full_matrices=False)
+    P, sizes = _left_axes(xp, coordinates * xp.astype(S < 1, S.dtype))
     T = (P / xp.sqrt(1 + sizes * sizes)) @ P.T
     long = T @ (coordinates * xp.astype(S > 1, S.dtype))
-    P, sizes, _ = xp.linalg.svd(xp.concat([T, long], axis=1), full_matrices=False)
+    P, sizes = _left_axes(xp, xp.concat([T, long], axis=1))
     return _cleaned(xp, basis @ P, sizes * sizes)
 
 

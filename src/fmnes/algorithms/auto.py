@@ -31,7 +31,7 @@ from fmnes.algorithms._records import Shape, Summary, diagonal_of, unless_flat
 from fmnes.algorithms._vectors import at_least, at_most, choose, norm2
 from fmnes.algorithms.cr_fm_nes import fitted_eta_B
 
-COVARIANCE = "sigma^2 D (I + V (S - I) V^T) D"
+COVARIANCE = "sigma^2 D R D"
 LINEAR = True  # O(d k) time a candidate and memory
 ANTITHETIC = True
 GROWING = {"V": ("d", "k"), "S": ("k",), "B": ("0|d", "0|d")}
