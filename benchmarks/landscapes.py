@@ -1,7 +1,7 @@
 """Evaluations that methods need on fifteen landscapes: for docs/auto.md.
 
-    python benchmarks/landscapes.py auto --dims 80 200 --seeds 10    # keeps each run in results/
-    python benchmarks/landscapes.py                                  # prints the tables
+    python benchmarks/landscapes.py auto --dims 80 --seeds 10    # keeps each run in results/
+    python benchmarks/landscapes.py                              # makes the tables of the page
 
 A run ends at 1e-10 or after a budget. A cell of the table is the mean number of evaluations of the
 runs that got there over their share of all runs: what a user pays who starts again after a failure.
@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pages
 from numpy.typing import NDArray
 
 import fmnes
 
 KEPT = Path(__file__).parent / "results/landscapes.jsonl"
+PAGE = Path(__file__).parents[1] / "docs/auto.md"
 Values = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 BUDGETS = {80: 300_000, 200: 1_200_000, 1000: 3_000_000}
 
@@ -115,13 +117,19 @@ def table(rows: list[dict[str, Any]], dim: int) -> str:
     for row in rows:
         if row["d"] == dim:
             cells[row["landscape"], row["method"]].append(row)
-    methods = list(dict.fromkeys(method for _, method in cells))
-    lines = [f"| d = {dim} | {' | '.join(f'`{method}`' for method in methods)} |"]
-    lines += ["|" + "---|" * (1 + len(methods))]
-    for name in dict.fromkeys(name for name, _ in cells):
-        shown = (cell(cells[name, method]) for method in methods)
-        lines.append(f"| {name} | {' | '.join(shown)} |")
-    return "\n".join(lines)
+    methods = sorted({method for _, method in cells})
+    titles = [f"d = {dim}", *(f"`{method}`" for method in methods)]
+    names = [name for name in landscapes(2, 0) if any((name, m) in cells for m in methods)]
+    return pages.table(
+        titles, [[name, *(cell(cells[name, method]) for method in methods)] for name in names]
+    )
+
+
+def page(text: str) -> str:
+    """The text of docs/auto.md with its tables made from what is stored."""
+    rows = stored()
+    shown = [dim for dim in BUDGETS if f"<!-- table: {dim} -->" in text]
+    return pages.with_tables(text, {str(dim): table(rows, dim) for dim in shown})
 
 
 def cell(rows: list[dict[str, Any]]) -> str:
@@ -152,9 +160,7 @@ def main() -> None:
                         row = run(method, name, dim, seed)
                         with KEPT.open("a") as file:
                             file.write(json.dumps(row) + "\n")
-    rows = stored()
-    for dim in sorted({row["d"] for row in rows}):
-        print(table(rows, dim), end="\n\n")
+    PAGE.write_text(page(PAGE.read_text()))
 
 
 if __name__ == "__main__":

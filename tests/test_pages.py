@@ -66,6 +66,12 @@ def test_the_times_of_full_matrices():
     assert max(row["ratio"] for row in decomposed if row["d"] >= 128) <= 1.5
 
 
+def test_the_landscapes_of_auto():
+    landscapes = load("landscapes")
+    text = landscapes.PAGE.read_text()
+    assert landscapes.page(text) == text
+
+
 def test_every_method_has_its_page():
     pages = BENCHMARKS.parent / "docs/methods"
     table = (pages / "index.md").read_text()
