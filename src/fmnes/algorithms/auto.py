@@ -69,7 +69,7 @@ class Params(NamedTuple):
     dim: int
     popsize: int
     phase: phases.PhaseParams
-    w_axes: NDArray[np.float64]  # rank weights of the covariance, best first, sum 0
+    scores: NDArray[np.float64]  # rank weights of the mean and the shape, best first, sum 0
     c_c: float
     c_1: float
     least_eta_sigma: float
@@ -119,7 +119,7 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
         dim=dim,
         popsize=popsize,
         phase=phase,
-        w_axes=_normal_scores(phase.w_hat),
+        scores=_normal_scores(phase.w_hat),
         c_c=p_c_rate(dim, mu_eff),
         c_1=max((dim - 5) / 6, 0.5) * 2 / ((dim + 1.3) ** 2 + mu_eff),
         least_eta_sigma=math.tanh(dim / (64 * mu_eff)),
@@ -164,7 +164,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
     # Sigma alone carries the volume.
     volume_D = gaussian.volume(xp, D, axes)
     # What the gradient of D has under neutral selection; see `_rate_of_D`.
-    noise = zeros() + 2 * params.dim * float(params.w_axes @ params.w_axes)
+    noise = zeros() + 2 * params.dim * float(params.scores @ params.scores)
     return State(
         mean,
         sigma * volume * volume_D,
@@ -228,15 +228,18 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     gz = selection.odd @ z
     gy = _steps(state, gz)
     share = selection.lam_F / params.popsize
-    w = weights.by_candidate(xp, constant(xp, params.w_axes, z), f, xp.concat([norm_z2, norm_z2]))
-    _, w = weights.pair_sums(w)
+    odd, w = _by_pair(xp, params.scores, z, f, norm_z2)
+    # The mean takes these weights in place of w_hat (b); in the movement phase `selection.odd`
+    # holds distance weights, of which the difference to w_hat is kept.
+    odd_hat, _ = _by_pair(xp, params.phase.w_hat, z, f, norm_z2)
+    gm = _steps(state, (odd + (selection.odd - odd_hat)) @ z)
     # A direction counts, whatever the length of the draw (b).
     w = w * params.dim / at_least(xp, norm_z2, xp.finfo(z.dtype).smallest_normal)
     eta_sigma = phases.eta_sigma(
         xp, params.phase, selection.phase, selection.lam_F, params.least_eta_sigma
     )
     new = state._replace(
-        mean=state.mean + state.sigma * gy,
+        mean=state.mean + state.sigma * gm,
         sigma=state.sigma * xp.exp(eta_sigma * selection.G_sigma / 2),
         p_sigma=selection.p_sigma,
         p_c=next_path(state.p_c, params.c_c, params.phase.mu_eff, gz if _is_full(state) else gy),
@@ -254,6 +257,14 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
         )
         new = _learn_axes(xp, params, new, sample)
     return unless_flat(xp, f, state, new)
+
+
+def _by_pair(
+    xp: Namespace, by_rank: NDArray[np.float64], z: Array, f: Array, norm_z2: Array
+) -> tuple[Array, Array]:
+    """Weights by rank, as those of odd and of even functions of the pairs."""
+    both = xp.concat([norm_z2, norm_z2])
+    return weights.pair_sums(weights.by_candidate(xp, constant(xp, by_rank, z), f, both))
 
 
 # === The shape: scales, axes and scouts ===
