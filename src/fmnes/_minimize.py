@@ -58,7 +58,7 @@ def minimize(
     workers: int | Pool | Callable[..., Any] | Cluster | Evaluator | None = None,
     restarts: int | IPOP | BIPOP = 0,
     rng: "int | np.random.Generator | None" = None,
-    callback: Callable[[Result], Any] | None = None,
+    callback: "Callable[[Result], bool | np.bool_ | None] | None" = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     resume: Literal["auto", "must", "never"] = "auto",
@@ -116,7 +116,8 @@ def minimize(
         Without a seed, every search gives a different result.
     callback : callable, optional
         ``callback(intermediate_result)`` is called after each generation with a Result. To end
-        the search, it returns True or raises StopIteration.
+        the search, it returns True or raises StopIteration. Anything but True, False and None is
+        a TypeError.
     progress : bool, optional
         Whether to show a progress bar on standard error.
     checkpoint : path or Checkpoint, optional
@@ -209,7 +210,7 @@ def _attach_result(error: BaseException, runs: Runs) -> None:
 def _loop(
     runs: Runs,
     evaluation: "_Evaluation",
-    callback: Callable[[Result], Any] | None,
+    callback: "Callable[[Result], bool | np.bool_ | None] | None",
     bar: Progress,
     interrupts: Interrupts,
 ) -> Status:
@@ -227,8 +228,7 @@ def _loop(
             if callback is not None:
                 interrupts.allow()
                 try:
-                    answer = call_user(callback, runs.result(Status.RUNNING))
-                    if isinstance(answer, bool | np.bool_) and answer:
+                    if _says_stop(call_user(callback, runs.result(Status.RUNNING))):
                         return Status.CALLBACK
                 except StopIteration:
                     return Status.CALLBACK
@@ -236,6 +236,16 @@ def _loop(
                     interrupts.defer()
         if not runs.next_run(reasons[0]):
             return reasons[0]
+
+
+def _says_stop(answer: Any) -> bool:
+    """Return whether a callback's answer ends the search; TypeError if it is not clear."""
+    if answer is not None and not isinstance(answer, bool | np.bool_):
+        raise TypeError(
+            "callback: expected it to return True to end the search, or False or None to continue, "
+            f"got {answer!r:.60} of type {type(answer).__name__}"
+        )
+    return bool(answer)
 
 
 class _Evaluation:

@@ -93,6 +93,19 @@ def test_callback_sees_every_generation_and_may_stop(ends):
     assert seen[-1][1] == result.fun
 
 
+@pytest.mark.parametrize("answer", [1, 0, "stop", np.array([True]), 0.5])
+def test_a_callback_that_returns_no_truth_value_is_refused(answer):
+    with pytest.raises(TypeError, match="callback") as refused:
+        fmnes.minimize(sphere, [3.0] * 4, 1.0, callback=lambda result: answer, rng=1)
+    assert refused.value.result.nit == 1  # no work is lost
+
+
+@pytest.mark.parametrize("answer", [None, False, np.False_])
+def test_a_callback_that_returns_nothing_or_false_lets_the_search_continue(answer):
+    result = fmnes.minimize(sphere, [3.0] * 4, 1.0, callback=lambda result: answer, maxiter=5)
+    assert result.nit == 5
+
+
 def test_an_error_of_the_callback_propagates():
     def callback(intermediate_result):
         raise KeyError("mine")
