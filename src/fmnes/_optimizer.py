@@ -19,7 +19,7 @@ from fmnes._history import DEFAULT_SIZE, History, read_size
 from fmnes._population import Lineage, Population, Recipe
 from fmnes._record import Limits, Record
 from fmnes._restarts import NextRun
-from fmnes._result import Result, Run, Status, succeeded
+from fmnes._result import Result, Run, Status, message, succeeded
 from fmnes._start import Start, initial_sigma_and_shape, read_start
 from fmnes._stopping import Budget, Stopping, reasons, windows
 from fmnes.algorithms import METHODS, Algorithm, MethodName, MethodSettings
@@ -274,7 +274,7 @@ class Optimizer:
             nit=self.nit,
             success=succeeded(fun, status, self.budget.ftarget),
             status=status,
-            message=status.sentence,
+            message=message(fun, status, self.budget.ftarget),
             mean=mean,
             sigma=float(self._algorithm.summary(self._params, state).sigma),
             history=record.history.snapshot(),

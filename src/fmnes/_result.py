@@ -137,7 +137,7 @@ class Result:
     status : Status
         How the search ended, e.g. "ftarget".
     message : str
-        The same as a sentence.
+        The same as a sentence. It also says if the target was not reached.
     mean : array of shape (d,)
         The mean of the sampling distribution: the better choice if the objective is noisy.
     sigma : float
@@ -311,6 +311,14 @@ def succeeded(fun: float, status: Status, ftarget: float | None) -> bool:
     return status in (Status.TOLX, Status.TOLFUN) if ftarget is None else fun <= ftarget
 
 
+def message(fun: float, status: Status, ftarget: float | None) -> str:
+    """Return how a run ended as a sentence, with a second one if it missed its target."""
+    missed = ftarget is not None and not succeeded(fun, status, ftarget)
+    if not missed or status == Status.RUNNING:
+        return status.sentence
+    return f"{status.sentence} The target ftarget = {ftarget:g} was not reached."
+
+
 # These end one run. The others end the search, and are true of all runs.
 _OF_ONE_RUN = (
     Status.TOLX,
@@ -340,7 +348,7 @@ def merged(runs: Sequence[Result], status: Status, ftarget: float | None) -> Res
         nfev=sum(run.nfev for run in runs),
         nit=sum(run.nit for run in runs),
         status=status,
-        message=status.sentence,
+        message=message(best.fun, status, ftarget),
         restarts=tuple(run.restarts[0] for run in runs),
         nfailed=sum(run.nfailed for run in runs),
     )

@@ -246,3 +246,16 @@ def test_an_infinite_target_is_the_first_feasible_point():
     assert (result.status, result.success, result.nit) == ("ftarget", True, 1)
     result = run(lambda x: np.full(len(x), np.inf), ftarget=math.inf)
     assert (result.status, result.success) == ("infeasible", False)
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_the_message_of_a_converged_search_says_that_the_target_was_missed(restarts):
+    result = fmnes.minimize(
+        lambda x: 1.0 + (x**2).sum(), [3.0] * 5, 1.0, ftarget=0.25, restarts=restarts, rng=1
+    )
+    assert result.status in ("tolx", "tolfun")
+    assert not result.success
+    assert result.message.startswith(result.status.sentence)
+    assert "ftarget = 0.25" in result.message
+    reached = fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 5, 1.0, ftarget=0.25, rng=1)
+    assert reached.message == Status.FTARGET.sentence
