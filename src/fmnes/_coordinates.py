@@ -99,6 +99,11 @@ def _read_pairs(bounds: Any, dim: int) -> tuple[NDArray[np.float64], NDArray[np.
         f"{dim} pairs (low, high), such as [(0, 2)] * {dim}, or fmnes.Bounds(0, 2) with numbers "
         "for all variables or vectors"
     )
+    if dim == 2 and type(bounds) is tuple and all(isinstance(p, list | np.ndarray) for p in bounds):
+        raise ValueError(
+            f"bounds: expected {expected}, got a tuple of two lists, which can mean two pairs, or "
+            "lower and upper bounds: give a list of tuples, or fmnes.Bounds(lower, upper)"
+        )
     try:
         sides = [[(-np.inf, np.inf)[k] if p[k] is None else p[k] for p in bounds] for k in (0, 1)]
         lengths = {len(p) for p in bounds}

@@ -137,6 +137,16 @@ def test_forms_of_bounds_agree():
     np.testing.assert_array_equal(read_bounds(fmnes.Bounds(ub=3.0), 2)[1], [3.0, 3.0])
 
 
+@pytest.mark.parametrize("side", [list, np.array])
+def test_two_lists_for_two_variables_are_refused_because_they_have_two_meanings(side):
+    # As pairs, the first variable lies in [-5, 0]; as lower and upper bounds, in [-5, 5].
+    bounds = (side([-5.0, 0.0]), side([5.0, 10.0]))
+    with pytest.raises(ValueError, match=r"bounds: .*pairs.*fmnes\.Bounds"):
+        fmnes.minimize(sphere, [-1.0, 6.0], 1.0, bounds=bounds)
+    for pairs in ([(-5, 0), (5, 10)], ((-5, 0), (5, 10)), [[-5, 0], [5, 10]], np.array(bounds)):
+        np.testing.assert_array_equal(read_bounds(pairs, 2).low, [-5.0, 5.0])
+
+
 @given(
     low=st.floats(-100, 99),
     width=st.floats(1e-3, 100),
