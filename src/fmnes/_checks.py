@@ -25,6 +25,10 @@ _MEANT = {  # names that other packages have for our arguments and methods
     "tol": "stopping",
     "tolx": "stopping",
     "tolfun": "stopping",
+    "budget": "maxfevals",
+    "maxfun": "maxfevals",
+    "generations": "maxiter",
+    "n_jobs": "workers",
     "population_size": "popsize",
     "sigma": "sigma0",
     "verbose": "progress",
@@ -97,6 +101,8 @@ def no_others(unknown: Mapping[str, object], accepted: Iterable[str]) -> None:
     """Raise an error if there are arguments of other names than a function accepts."""
     for name, value in unknown.items():
         hint = did_you_mean(name, accepted)
+        if name == "options":  # of scipy.optimize.minimize
+            hint = " (give each option as an argument of its own, such as maxfevals=1000)"
         raise TypeError(f"{name}: expected no argument of this name, got {_short(value)}{hint}")
 
 

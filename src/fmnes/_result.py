@@ -231,23 +231,34 @@ class Result:
 
         The file holds the rows of the history and the shape of the distribution, so that `plot`
         and a warm start (``minimize(fun, result)``) work with a loaded Result. It does not hold
-        the state of the search: use a checkpoint, or `Optimizer.save`, to resume a search.
+        the state of the search: use a checkpoint, or `Optimizer.save`, to resume a search. If the
+        path is that of a checkpoint, nothing is written, and a ValueError says so.
         """
+        path = checks.path("path", path)
+        if _is_archive(path):
+            raise ValueError(
+                f"path: expected the path of a JSON file, such as result.json, got {path}, which "
+                "is a checkpoint; it was not overwritten"
+            )
         text = json.dumps(self.to_dict(), allow_nan=False)
-        with replacing(checks.path("path", path)) as file:
+        with replacing(path) as file:
             Path(file).write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Result":
         """Return the Result that `save` wrote; its arrays are NumPy arrays."""
-        with open(checks.path("path", path), encoding="utf-8") as file:
+        path = checks.path("path", path)
+        expected = f"path: expected a file of Result.save, got {path}"
+        if _is_archive(path):
+            raise ValueError(
+                f"{expected}, which holds a search: Optimizer.load reads a file of "
+                "Optimizer.save, and minimize(..., checkpoint=path) resumes from a checkpoint"
+            )
+        with open(path, encoding="utf-8") as file:
             try:
                 return cls.from_dict(json.load(file))
             except (TypeError, ValueError) as error:
-                raise ValueError(
-                    f"path: expected a file of Result.save, got {os.fspath(path)} ({error}); "
-                    "Optimizer.load reads a file of Optimizer.save"
-                ) from error
+                raise ValueError(f"{expected} ({error})") from error
 
     # === On a screen ===
 
@@ -273,6 +284,14 @@ class Result:
 
     def _repr_html_(self) -> str:
         return table(self.message, self._lines().items())
+
+
+def _is_archive(path: str) -> bool:
+    """Return whether there is a file of arrays at a path, as checkpoints are."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(4) == b"PK\x03\x04"
 
 
 def _read(content: Mapping[str, Any]) -> dict[str, Any]:

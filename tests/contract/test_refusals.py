@@ -174,7 +174,8 @@ def test_minimize_refuses_before_any_evaluation(named, wrong, error, came):
         ("popsizes", "popsize"),
         ("max_fevals", "maxfevals"),
         ("tol", "stopping"),
-        ("options", None),
+        ("maxfun", "maxfevals"),
+        ("jac", None),
     ],
 )
 def test_an_option_that_does_not_exist(name, meant):
@@ -182,6 +183,14 @@ def test_an_option_that_does_not_exist(name, meant):
     came = "1" if meant is None else f"1 (did you mean {meant!r}?)"
     assert_refused(name, TypeError, came, fmnes.minimize, fun=never, x0=X0, sigma0=2.0, **{name: 1})
     assert_refused(name, TypeError, came, fmnes.Optimizer, x0=X0, sigma0=2.0, **{name: 1})
+
+
+def test_the_options_of_scipy_are_arguments():
+    options = {"maxiter": 3}
+    came = f"{options} (give each option as an argument"
+    assert_refused(
+        "options", TypeError, came, fmnes.minimize, fun=never, x0=X0, sigma0=2.0, options=options
+    )
 
 
 @pytest.mark.parametrize("path", [3, None, b"file", ""], ids=repr)

@@ -329,7 +329,7 @@ def test_no_code_of_a_file_runs(tmp_path):
 def test_a_file_of_minimize_is_told_apart(tmp_path):
     path = tmp_path / "run.npz"
     fmnes.minimize(sphere, [3.0] * 3, 2.0, maxiter=3, rng=1, checkpoint=path)
-    assert "current, elapsed, finished" in refused(path)
+    assert "minimize(..., checkpoint=path)" in refused(path)
     start("cr-fm-nes", 3).save(path)
     with pytest.raises(ValueError, match=r"^checkpoint: "):
         fmnes.minimize(sphere, [3.0] * 3, 2.0, maxiter=3, rng=1, checkpoint=path)

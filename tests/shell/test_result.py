@@ -118,6 +118,34 @@ def test_a_loaded_result_continues_a_search_and_is_drawn(tmp_path):
     np.testing.assert_array_equal(*lines)
 
 
+def test_a_result_does_not_overwrite_a_checkpoint(tmp_path):
+    path = tmp_path / "run.npz"
+    result = search(checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"path: .*JSON.*run\.npz"):
+        result.save(path)
+    assert path.read_bytes() == before
+    assert search(checkpoint=path, resume="must").fun == result.fun
+
+
+def test_a_file_of_another_kind_is_refused_with_the_function_that_reads_it(tmp_path):
+    result = search(checkpoint=tmp_path / "run.npz")
+    result.save(tmp_path / "result.json")
+    opt = fmnes.Optimizer([3.0, 2.0, 1.0], 1.0)
+    opt.save(tmp_path / "opt.npz")
+    wrong = [
+        (fmnes.Optimizer.load, "result.json", r"Result\.load"),
+        (fmnes.Optimizer.load, "run.npz", r"minimize\(.*checkpoint="),
+        (Result.load, "opt.npz", r"Optimizer\.load"),
+        (Result.load, "run.npz", r"minimize\(.*checkpoint="),
+        (lambda path: search(checkpoint=path), "opt.npz", r"Optimizer\.load"),
+        (lambda path: search(checkpoint=path), "result.json", r"Result\.load"),
+    ]
+    for load, name, advice in wrong:
+        with pytest.raises(ValueError, match=advice):
+            load(tmp_path / name)
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "result.json"
     search().save(path)

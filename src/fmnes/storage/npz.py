@@ -65,6 +65,12 @@ _NAMES = {cls: name for name, cls in _RECORDS.items()}
 _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 
 
+# What to do with a file that another function reads.
+_OF_MINIMIZE = "it is a checkpoint: minimize(..., checkpoint=path) resumes from it"
+_OF_OPTIMIZER = "it is a file of Optimizer.save: Optimizer.load reads it"
+_OF_RESULT = "it is a JSON file: Result.load reads a file of Result.save"
+
+
 class DamagedError(ValueError):
     """The file is damaged, or it was not written by fmnes."""
 
@@ -164,7 +170,7 @@ def read(
             readable = format_ in _READABLE
             whole = not readable or np.array_equal(arrays.pop(_CHECKSUM), checksum(arrays))
         except _DAMAGE as error:
-            raise DamagedError(f"{expected} ({error})") from error
+            raise DamagedError(f"{expected} ({_why_damaged(file, error)})") from error
     if not readable:
         raise ValueError(f"{expected} (its format is {format_}, not {FORMAT})")
     if not whole:
@@ -174,8 +180,8 @@ def read(
         check_content(decoded)
     except _DAMAGE as error:
         raise DamagedError(f"{expected} ({error})") from error
-    if set(decoded) != set(names):  # a search of an Optimizer, or one of `minimize`
-        raise ValueError(f"{expected} (it holds {', '.join(decoded)}, not {', '.join(names)})")
+    if set(decoded) != set(names):
+        raise ValueError(f"{expected} ({_OF_MINIMIZE if 'current' in decoded else _OF_OPTIMIZER})")
     written = {name: header.get(name) for name in _VERSIONS}
     if written != _VERSIONS:
         logger.warning(
@@ -183,6 +189,12 @@ def read(
             *(path, written, _VERSIONS),
         )
     return decoded
+
+
+def _why_damaged(file: IO[bytes], error: Exception) -> str:
+    """Return why a file has no arrays, or which function reads it."""
+    file.seek(0)
+    return _OF_RESULT if file.read(1) == b"{" else str(error)
 
 
 def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
