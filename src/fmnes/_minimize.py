@@ -199,11 +199,11 @@ def _attach_result(error: BaseException, runs: Runs) -> None:
     with contextlib.suppress(Exception):  # on a device that has failed there is no Result
         result = runs.result(Status.ERROR)
         attach(error, "result", result)
-        if result.nit:
+        if result.nfev:
             candidate = "" if getattr(error, "x", None) is None else ", `error.x` what failed"
             error.add_note(
-                f"The exception ended the search after {result.nit} generations. `error.result` is "
-                f"the Result so far (best value {result.fun:.6g}){candidate}."
+                f"The exception ended the search after {result.nfev} evaluations. `error.result` "
+                f"is the Result so far (best value {result.fun:.6g}){candidate}."
             )
 
 

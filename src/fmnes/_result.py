@@ -131,7 +131,7 @@ class Result:
     fun : float
         The value of ``x``; inf if no candidate had a usable value.
     nfev, nit : int
-        Number of evaluations and of generations, over all runs.
+        Number of evaluations and of complete generations, over all runs.
     success : bool
         Whether the target was reached; without a target, whether the search converged.
     status : Status

@@ -2,21 +2,23 @@
 
 import dataclasses
 import logging
+import math
 import os
 import time
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from fmnes._arrays import to_host
 from fmnes._history import History
 from fmnes._optimizer import Optimizer
+from fmnes._population import Population
 from fmnes._restarts import BIPOP, IPOP
 from fmnes._result import Result, Run, Status, merged
 from fmnes._start import Setup
 from fmnes._stopping import Budget
-from fmnes.evaluate import Outcome
+from fmnes.evaluate import Outcome, copied, kept_values
 from fmnes.storage import npz
 from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
 from fmnes.storage.journal import Opening, Position
@@ -26,6 +28,31 @@ logger = logging.getLogger("fmnes")
 
 # After one of these, another run would be useless or unwanted.
 _FINAL = (Status.FTARGET, Status.UNBOUNDED, Status.TIMEOUT, Status.CALLBACK)
+
+
+class Unfinished(NamedTuple):
+    """A generation whose evaluation was ended: its candidates, and the values that some have."""
+
+    x: Any
+    values: Mapping[int, float]
+
+    def added_to(self, result: Result) -> Result:
+        """Return the result of a run with these evaluations and, if it is better, their best."""
+        usable = {i: value for i, value in self.values.items() if not math.isnan(value)}
+        nfev, fun, x = result.nfev + len(self.values), result.fun, result.x
+        best = min(usable, key=usable.__getitem__, default=None)
+        if best is not None and usable[best] < fun:
+            rows = self.x
+            x = rows.row(best) if isinstance(rows, Population) else copied(rows[best, ...])
+            fun = usable[best]
+        return dataclasses.replace(
+            result,
+            x=x,
+            fun=fun,
+            nfev=nfev,
+            nfailed=result.nfailed + len(self.values) - len(usable),
+            restarts=(dataclasses.replace(result.restarts[0], nfev=nfev, fun=fun),),
+        )
 
 
 class Runs:
@@ -41,6 +68,7 @@ class Runs:
         self.budget = first.budget  # of all runs together
         self._schedule, self._files = schedule, files
         self._finished: list[Result] = []
+        self._unfinished: Unfinished | None = None
         self._first_error: str | None = None
         self._started = time.monotonic()
 
@@ -120,6 +148,13 @@ class Runs:
 
     def evaluate(self, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
         """Return the values of the candidates; with a checkpoint, all values go to its journal."""
+        try:
+            return self._evaluate(evaluate, x)
+        except BaseException as error:
+            self._unfinished = Unfinished(x, kept_values(error))
+            raise
+
+    def _evaluate(self, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
         files = self._files
         if files is None:
             return evaluate(x)
@@ -172,7 +207,10 @@ class Runs:
 
     def result(self, status: Status) -> Result:
         """Return the result of all runs: the best of them, with the totals of all."""
-        runs = [*self._finished, self.current.result_with(status)]
+        last = self.current.result_with(status)
+        if self._unfinished is not None:
+            last = self._unfinished.added_to(last)
+        runs = [*self._finished, last]
         result = merged(runs, status, self.budget.ftarget)
         history = runs[-1].history  # of all runs
         return dataclasses.replace(result, history=history, first_error=self._first_error)

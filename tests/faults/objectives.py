@@ -53,6 +53,19 @@ def noted(x, log):
     return sphere(x)
 
 
+_called = []
+
+
+def interrupts_driver(x, driver, at):
+    """Sends the driver a Ctrl-C at some call, once it has the values of the earlier calls."""
+    _called.append(x)
+    if len(_called) == at:
+        time.sleep(0.3)
+        os.kill(driver, signal.SIGINT)
+        time.sleep(60)
+    return sphere(x)
+
+
 def shifted(x, shift, *_):
     return sphere(x - shift)
 

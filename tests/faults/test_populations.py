@@ -1,6 +1,7 @@
 """Large populations are built where they are evaluated: the same bits, from O(d) numbers."""
 
 import multiprocessing
+import os
 import pickle
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -136,3 +137,19 @@ def test_another_version_ends_the_search(monkeypatch):
         pytest.raises(EvaluationError, match=r"workers: expected fmnes 99\.0"),
     ):
         evaluator.evaluate(objectives.sphere, (), population)
+
+
+@pytest.mark.parametrize("dim", [20, DIM])
+def test_an_interrupt_keeps_the_values_that_workers_returned(dim):
+    """Candidates that the driver has built, and candidates that the worker builds."""
+    workers = Evaluator(1, chunksize=1)
+    assert workers.builds(8 * 40 * dim) == (dim == DIM)
+    x0, args = np.linspace(-1.0, 3.0, dim), (os.getpid(), 5)
+    with workers:
+        result = fmnes.minimize(
+            objectives.interrupts_driver, x0, 0.5, args=args, popsize=40, rng=3, workers=workers
+        )
+    assert (result.status, result.nit, result.nfev) == ("interrupted", 0, 4)
+    x = fmnes.Optimizer(x0, 0.5, popsize=40, rng=3).ask()[:4]
+    best = min(x, key=objectives.sphere)
+    assert (result.fun, result.x.tolist()) == (objectives.sphere(best), best.tolist())

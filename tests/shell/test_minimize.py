@@ -114,20 +114,68 @@ def test_an_error_of_the_callback_propagates():
         fmnes.minimize(sphere, [3.0] * 4, 1.0, callback=callback)
 
 
-def test_ctrl_c_returns_the_best_so_far():
-    calls = [0]
+class Interrupted:
+    """An objective that ends the search at some call, and notes what it returned until then."""
 
+    def __init__(self, at, end=KeyboardInterrupt):
+        self.at, self.end = at, end
+        self.seen = []
+
+    def __call__(self, x):
+        if len(self.seen) + 1 == self.at:
+            raise self.end("the end")
+        self.seen.append((sphere(x), x.tolist()))
+        return self.seen[-1][0]
+
+
+@pytest.mark.parametrize("evaluator", [None, fmnes.Evaluator(on_error="penalize")])
+@pytest.mark.parametrize("keep", [False, True], ids=["", "checkpoint"])
+@pytest.mark.parametrize("at", [1, 2, 6, 9, 100, 103])
+def test_ctrl_c_returns_the_best_of_all_evaluations(at, keep, evaluator, tmp_path):
+    """Also of the generation that it interrupted; 8 candidates are a generation."""
+    options = {"rng": 1, "workers": evaluator, "checkpoint": tmp_path / "run.npz" if keep else None}
+    fun = Interrupted(at)
+    result = fmnes.minimize(fun, [3.0] * 4, 1.0, **options)
+    assert (result.status, result.success) == ("interrupted", False)
+    assert (result.nfev, result.nit) == (at - 1, (at - 1) // 8)
+    assert len(result.history) == result.nit
+    if at > 1:
+        assert (result.fun, result.x.tolist()) == min(fun.seen)
+    assert result.restarts[-1].nfev == at - 1
+    assert result.restarts[-1].fun == result.fun
+    if keep:  # the search resumes exactly
+        rest = Interrupted(at=-1)
+        whole = fmnes.minimize(sphere, [3.0] * 4, 1.0, rng=1, maxiter=20)
+        resumed = fmnes.minimize(rest, [3.0] * 4, 1.0, maxiter=20, **options)
+        assert len(fun.seen) + len(rest.seen) == whole.nfev == resumed.nfev
+        assert resumed.x.tolist() == whole.x.tolist()
+
+
+def test_an_exception_carries_the_best_of_all_evaluations():
+    fun = Interrupted(103, end=ValueError)
+    with pytest.raises(ValueError, match="the end") as raised:
+        fmnes.minimize(fun, [3.0] * 4, 1.0, rng=1)
+    result = raised.value.result
+    assert (result.nfev, result.fun) == (102, min(fun.seen)[0])
+    assert result.x.tolist() == min(fun.seen)[1]
+
+
+def test_a_failed_evaluation_of_an_interrupted_generation_is_counted():
     def fun(x):
-        calls[0] += 1
-        if calls[0] == 100:
+        calls.append(1)
+        if len(calls) == 6:
             raise KeyboardInterrupt
-        return sphere(x)
+        return np.nan if len(calls) == 2 else sphere(x)
 
+    calls = []
     result = fmnes.minimize(fun, [3.0] * 4, 1.0, rng=1)
-    assert result.status == "interrupted"
-    assert not result.success
-    assert result.nfev == 96  # the generation that was interrupted is not told
+    assert (result.nfev, result.nfailed) == (5, 1)
     assert result.fun == sphere(result.x)
+
+
+def test_an_interrupted_search_that_has_found_the_target_is_a_success():
+    result = fmnes.minimize(Interrupted(8), [3.0] * 4, 1.0, ftarget=1e3, rng=1)
+    assert (result.status, result.success) == ("interrupted", True)
 
 
 INTERRUPTED = """

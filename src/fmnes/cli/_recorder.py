@@ -54,7 +54,8 @@ class Recorder:
         self._last = result
         if self._nfailed is None:  # the rows that an earlier process has written
             self._nfailed = dict(_read_nfailed(self._folder.history))
-        self._nfailed[result.nit] = str(result.nfailed)
+        # The last result may have failures of a generation that was not completed: no row has them.
+        self._nfailed.setdefault(result.nit, str(result.nfailed))
 
     def _write_or_warn(self, result: Result, rows: NDArray[Any]) -> None:
         """Bring the files up to date; log a disk error, which does not end the search."""

@@ -17,9 +17,9 @@ populations to each worker once. In the worker, `_call` calls the objective and 
 raises, and `_values` converts its return value to a float.
 """
 
-from fmnes.evaluate._call import call_user
+from fmnes.evaluate._call import call_user, copied
 from fmnes.evaluate._evaluator import Evaluator, evaluate_vectorized, read_only
-from fmnes.evaluate._outcome import EvaluationError, Outcome, ValueCallback, attach
+from fmnes.evaluate._outcome import EvaluationError, Outcome, ValueCallback, attach, kept_values
 from fmnes.evaluate._ray import RayExecutor
 from fmnes.evaluate._values import to_value, to_values
 
@@ -31,7 +31,9 @@ __all__ = [
     "ValueCallback",
     "attach",
     "call_user",
+    "copied",
     "evaluate_vectorized",
+    "kept_values",
     "read_only",
     "to_value",
     "to_values",

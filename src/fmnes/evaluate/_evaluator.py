@@ -28,6 +28,7 @@ from fmnes.evaluate._outcome import (
     Outcome,
     ValueCallback,
     attach,
+    keep_values,
 )
 from fmnes.evaluate._payload import ObjectivePickler, Workload
 from fmnes.evaluate._policies import Policies
@@ -189,12 +190,21 @@ class Evaluator:
         x, popsize = read_only(x), x.shape[0]
         call = ObjectiveCall(fun, args)
         if self._plain and not known and report is None:
-            return Outcome(np.fromiter(plain_values(call, x, range(popsize)), np.float64, popsize))
+            return _evaluate_plainly(call, x)
 
         def row(i: int) -> Any:
             return x.row(i) if isinstance(x, Population) else copied(x[i, ...])
 
         record = EvaluationRecord(popsize, self._policies.on_error, known or {}, report, row)
+        try:
+            self._evaluate_open(call, x, record)
+        except BaseException as error:
+            keep_values(error, record.known())
+            raise
+        return record.outcome()
+
+    def _evaluate_open(self, call: ObjectiveCall, x: Any, record: EvaluationRecord) -> None:
+        """Evaluate the candidates that have no value yet."""
         if self._plain:
             waiting = list(record.open)
             for i, value in zip(waiting, plain_values(call, x, waiting), strict=True):
@@ -204,7 +214,6 @@ class Evaluator:
         elif record.open:
             with self._one_thread():
                 self._own_driver().run(Workload(call, x, self._pickler), record)
-        return record.outcome()
 
     def builds(self, nbytes: int) -> bool:
         """Whether workers should build a population of ``nbytes`` bytes themselves."""
@@ -249,6 +258,17 @@ class Evaluator:
             waiting = failed
 
 
+def _evaluate_plainly(call: ObjectiveCall, x: Any) -> Outcome:
+    """The values of all rows of x, without policies and reports: the quickest way."""
+    values: list[float] = []
+    try:
+        values.extend(plain_values(call, x, range(x.shape[0])))
+    except BaseException as error:
+        keep_values(error, dict(enumerate(values)))  # `extend` has added the values up to here
+        raise
+    return Outcome(np.array(values, np.float64))
+
+
 def _evaluate_pair(call: ObjectiveCall, pair: tuple[int, Any]) -> float | Failure:
     """`evaluate_one` with one argument, for a map; pools of processes have to pickle it."""
     return evaluate_one(call, *pair)
@@ -259,6 +279,7 @@ def evaluate_vectorized(fun: Callable[..., Any], args: tuple[Any, ...], x: Any) 
     try:
         return Outcome(to_values(to_host(call_user(fun, read_only(x), *args)), x.shape[0]))
     except BaseException as error:
+        keep_values(error, {})
         attach(error, "x", copied(x))
         raise
 

@@ -53,6 +53,24 @@ def attach(error: BaseException, name: str, value: Any) -> None:
             setattr(error, name, value)
 
 
+_VALUES = "_fmnes_values"  # the attribute of an exception that `keep_values` sets
+
+
+def keep_values(error: BaseException, values: Mapping[int, float]) -> None:
+    """Attach the values that candidates had when an exception ended their evaluation.
+
+    Not reported one by one, which would slow down objectives that take microseconds.
+    """
+    with contextlib.suppress(AttributeError, TypeError):
+        setattr(error, _VALUES, values)
+
+
+def kept_values(error: BaseException) -> Mapping[int, float]:
+    """Return the values of the candidates that were evaluated before an exception."""
+    values: Mapping[int, float] = getattr(error, _VALUES, {})
+    return values
+
+
 class Failure(NamedTuple):
     """Why one attempt gave no value, as plain text, which can be sent between processes."""
 
@@ -127,6 +145,11 @@ class EvaluationRecord:
         del self.open[candidate]
         if self._report is not None:
             self._report(candidate, value, error)
+
+    def known(self) -> dict[int, float]:
+        """The final values so far, by candidate."""
+        final = (i for i in range(len(self.values)) if i not in self.open)
+        return {i: float(self.values[i]) for i in final}
 
     def outcome(self) -> Outcome:
         """The values and the failures."""
