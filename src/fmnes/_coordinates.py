@@ -210,7 +210,26 @@ class Box(NamedTuple):
         # Rounding may leave x outside by the last digit.
         x = xp.where(self.has_low & (x < self.low), self.low, x)
         x = xp.where(self.has_high & (x > self.high), self.high, x)
-        return xp.where(self.free, xp.take(x, self.position, axis=-1), self.fixed)
+        return self._with_fixed(xp, x, self.fixed)
+
+    def _with_fixed(self, xp: Namespace, values: Array, fixed: Array) -> Array:
+        """Return values of the free variables as values of all, with those of the fixed ones."""
+        return xp.where(self.free, xp.take(values, self.position, axis=-1), fixed)
+
+    def deviations_to_user(self, xp: Namespace, y: Array, deviations: Array) -> Array:
+        """Return the standard deviations of the user's variables if y is normal with these.
+
+        Gauss-Hermite quadrature with three nodes: exact where the map is linear or quadratic.
+        """
+        step = math.sqrt(3) * deviations
+        low, middle, high = (self.to_user(xp, node) for node in (y - step, y, y + step))
+        mean = (low + 4 * middle + high) / 6
+        bent = xp.sqrt(((low - mean) ** 2 + 4 * (middle - mean) ** 2 + (high - mean) ** 2) / 6)
+        linear = (low == self._with_fixed(xp, y - step, low)) & (
+            high == self._with_fixed(xp, y + step, high)
+        )
+        zero = xp.zeros_like(self.fixed)
+        return xp.where(linear, self._with_fixed(xp, deviations, zero), bent)
 
     def to_search(self, xp: Namespace, x: Array) -> Array:
         """Return the search coordinates of a point inside the bounds, or of points in rows."""

@@ -267,6 +267,7 @@ class Optimizer:
         """Return the result so far, with the given status."""
         record, state = self.record, self._state
         fun, mean = record.best_f, self._to_user(state.mean)
+        summary = self._algorithm.summary(self._params, state)
         return Result(
             x=self._to_user(self._engine.best if fun < math.inf else state.mean),
             fun=fun,
@@ -276,7 +277,8 @@ class Optimizer:
             status=status,
             message=message(fun, status, self.budget.ftarget),
             mean=mean,
-            sigma=float(self._algorithm.summary(self._params, state).sigma),
+            sigma=float(summary.sigma),
+            stds=self._deviations_to_user(state.mean, summary.deviations),
             history=record.history.snapshot(),
             restarts=(Run(self._popsize, record.sigma0, self.nfev, self.nit, fun, status),),
             nfailed=record.nfailed,
@@ -288,6 +290,13 @@ class Optimizer:
         """Return a point in search coordinates as a new array in the user's coordinates."""
         box, xp = self.setup.box, array_namespace(y)
         return xp.asarray(y, copy=True) if box is None else box.to_user(xp, y)
+
+    def _deviations_to_user(self, y: Array, deviations: Array) -> Array:
+        """Return standard deviations at a point of the search as those of the user's variables."""
+        box, xp = self.setup.box, array_namespace(y)
+        if box is None:
+            return xp.asarray(deviations, copy=True)
+        return box.deviations_to_user(xp, y, deviations)
 
     # === Save and load ===
 

@@ -20,7 +20,7 @@ from fmnes._json import from_json, to_json
 from fmnes._version import __version__
 from fmnes.algorithms._records import Shape
 
-_FORMAT = 1  # of `Result.to_dict`; a later version reads the earlier ones
+_FORMAT = 2  # of `Result.to_dict`; a later version reads the earlier ones
 
 
 class Status(StrEnum):
@@ -142,6 +142,10 @@ class Result:
         The mean of the sampling distribution: the better choice if the objective is noisy.
     sigma : float
         The step size at the end.
+    stds : array of shape (d,)
+        The standard deviation of each variable in the sampling distribution at the end: how far
+        the search still varies it. 0 for a fixed variable, NaN if the Result comes from a file of
+        an earlier version.
     history : History
         One row per generation, over all runs; fewer rows for a long search.
     restarts : tuple of Run
@@ -176,6 +180,7 @@ class Result:
     message: str
     mean: Array
     sigma: float
+    stds: Array
     history: History = field(repr=False)
     restarts: tuple[Run, ...]
     nfailed: int
@@ -189,7 +194,8 @@ class Result:
 
         Arrays become lists, and numbers that are not finite the words "inf", "-inf" and "nan".
         """
-        numbers = {name: to_json(getattr(self, name)) for name in ("x", "mean", "fun", "sigma")}
+        names = ("x", "mean", "stds", "fun", "sigma")
+        numbers = {name: to_json(getattr(self, name)) for name in names}
         history = self.history.to_array()
         return {
             "format": _FORMAT,
@@ -214,10 +220,10 @@ class Result:
         """Return the Result of `to_dict`, with the same numbers; its arrays are NumPy arrays."""
         if not isinstance(content, Mapping) or "format" not in content:
             raise TypeError(f"content: expected a dict of Result.to_dict, got {content!r:.60}")
-        if content["format"] != _FORMAT:
+        if content["format"] not in range(1, _FORMAT + 1):
             raise ValueError(
-                f"content: expected format {_FORMAT}, got {content['format']!r}, which another "
-                f"version of fmnes ({content.get('fmnes')}) wrote"
+                f"content: expected format 1 to {_FORMAT}, got {content['format']!r}, which fmnes "
+                f"{content.get('fmnes')} wrote; this is fmnes {__version__}"
             )
         try:
             return cls(**_read(content))
@@ -271,6 +277,7 @@ class Result:
             "x": _short(self.x),
             "mean": _short(self.mean),
             "sigma": f"{self.sigma:.4g}",
+            "stds": _short(self.stds, 4),
             "nfev": self.nfev,
             "nit": self.nit,
             "nfailed": self.nfailed,
@@ -300,8 +307,10 @@ def _read(content: Mapping[str, Any]) -> dict[str, Any]:
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype: expected float32 or float64, got {dtype}")
     x, mean = (from_json(content[name], dtype) for name in ("x", "mean"))
-    if x.shape != mean.shape:
-        raise ValueError(f"mean: expected {len(x)} numbers, got {len(mean)}")
+    stds = from_json(content["stds"], dtype) if "stds" in content else math.nan * x  # format 1
+    for name, vector in (("mean", mean), ("stds", stds)):
+        if vector.shape != x.shape:
+            raise ValueError(f"{name}: expected {len(x)} numbers, got {len(vector)}")
     columns = {name: from_json(content["history"][name], kind) for name, kind in COLUMNS.items()}
     shape = {
         name: None if part is None else from_json(part, dtype, ndim=2 if name == "C" else 1)
@@ -313,6 +322,7 @@ def _read(content: Mapping[str, Any]) -> dict[str, Any]:
         **{name: float(content[name]) for name in ("fun", "sigma")},
         "x": x,
         "mean": mean,
+        "stds": stds,
         "status": status,
         "history": History.from_columns(columns),
         "restarts": tuple(
@@ -373,7 +383,7 @@ def merged(runs: Sequence[Result], status: Status, ftarget: float | None) -> Res
     )
 
 
-def _short(x: Array) -> str:
+def _short(x: Array, digits: int = 6) -> str:
     """Return the first values of a vector, and their number, as text."""
-    head = ", ".join(f"{float(x[i]):.6g}" for i in range(min(4, x.shape[0])))
+    head = ", ".join(f"{float(x[i]):.{digits}g}" for i in range(min(4, x.shape[0])))
     return f"[{head}]" if x.shape[0] <= 4 else f"[{head}, ...] ({x.shape[0]} variables)"

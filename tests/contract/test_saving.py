@@ -126,7 +126,7 @@ def test_a_file_holds_arrays_and_json_only(method, tmp_path):
         for name in file.files:
             assert not file[name].dtype.hasobject
         header = json.loads(file["header"].tobytes())
-    assert header["format"] == 4
+    assert header["format"] == 5
     assert list(tmp_path.iterdir()) == [path]  # nothing is left beside it
 
 

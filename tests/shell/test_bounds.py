@@ -288,3 +288,14 @@ def test_a_far_bound_changes_nothing_and_warns_of_nothing():
     x0 = np.full(3, 3.0, np.float32)
     for bounds in ([(-1e30, 1e30)] * 3, [(-1e30, None)] * 3):
         np.testing.assert_array_equal(evaluated(x0, 1.0, bounds), evaluated(x0, 1.0, None))
+
+
+def test_deviations_near_a_bound():
+    """Against the variance of samples: far from the bound, on the parabola, and at its vertex."""
+    d, margin = 3, 0.5
+    sides = Sides(np.zeros(d), np.full(d, np.inf))
+    box = Box.build(np, np.zeros(d), sides, np.full(d, margin))
+    y, deviations = np.array([3.0, 0.25, -0.5]), np.array([0.02, 0.05, 0.05])
+    z = np.random.default_rng(1).standard_normal((200_000, d))
+    sampled = box.to_user(np, y + deviations * z).std(axis=0)
+    np.testing.assert_allclose(box.deviations_to_user(np, y, deviations), sampled, rtol=0.01)

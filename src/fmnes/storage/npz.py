@@ -41,8 +41,8 @@ from fmnes.storage.validity import check_content, check_fields
 
 logger = logging.getLogger("fmnes")
 
-FORMAT = 4
-_READABLE = (3, FORMAT)
+FORMAT = 5
+_READABLE = (3, 4, FORMAT)
 _HEADER, _CHECKSUM = "header", "checksum"
 _VERSIONS = {"fmnes": __version__, "numpy": np.__version__}
 # The keys are the names in the file. They must not change, even if a class is renamed.
@@ -293,6 +293,8 @@ def _decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     content = {name: _decode(item, arrays) for name, item in value["fields"].items()}
     if cls in (Result, Run):
         content["status"] = Status(content["status"])
+    if cls is Result:
+        content.setdefault("stds", math.nan * content["x"])  # formats 3 and 4 have none
     record = cls(**content)
     if cls in _RECORDS_OF_TYPES:
         check_fields(record)

@@ -109,7 +109,8 @@ def check_content(saved: dict[str, Any]) -> None:
     check_search(current)
     setup = current["setup"]
     for result in saved["finished"]:
-        _check_array("finished", result.x, setup.mean if setup.box is None else setup.box.fixed)
+        for vector in (result.x, result.stds):
+            _check_array("finished", vector, setup.mean if setup.box is None else setup.box.fixed)
         if len(result.restarts) != 1:
             raise ValueError(f"finished: expected one run each, got {len(result.restarts)}")
 
