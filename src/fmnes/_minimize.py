@@ -31,6 +31,7 @@ from fmnes.evaluate import (
 )
 from fmnes.evaluate.cluster import Cluster
 from fmnes.storage.checkpoint import Checkpoint
+from fmnes.storage.fingerprint import fingerprint
 
 
 class Pool(Protocol):
@@ -177,7 +178,7 @@ def minimize(
     )
     schedule, evaluation = read_restarts(restarts), _Evaluation(fun, args, vectorized, workers)
     with (
-        Runs.open(first, schedule, checkpoint, resume, rng is not None) as runs,
+        Runs.open(first, schedule, checkpoint, resume, rng is not None, fingerprint(fun)) as runs,
         contextlib.closing(Progress(progress, runs)) as bar,
         Interrupts() as interrupts,
     ):

@@ -21,6 +21,7 @@ from fmnes._stopping import Budget
 from fmnes.evaluate import Outcome, copied, kept_values
 from fmnes.storage import npz
 from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
+from fmnes.storage.fingerprint import Fingerprint
 from fmnes.storage.journal import Opening, Position
 from fmnes.storage.validity import RUNS
 
@@ -62,11 +63,15 @@ class Runs:
     """
 
     def __init__(
-        self, first: Optimizer, schedule: IPOP | BIPOP, files: CheckpointFiles | None
+        self,
+        first: Optimizer,
+        schedule: IPOP | BIPOP,
+        files: CheckpointFiles | None,
+        objective: Fingerprint | None = None,
     ) -> None:
         self.current = first
         self.budget = first.budget  # of all runs together
-        self._schedule, self._files = schedule, files
+        self._schedule, self._files, self._objective = schedule, files, objective
         self._finished: list[Result] = []
         self._unfinished: Unfinished | None = None
         self._first_error: str | None = None
@@ -80,6 +85,7 @@ class Runs:
         checkpoint: str | os.PathLike[str] | Checkpoint | None,
         resume: str,
         seeded: bool,
+        objective: Fingerprint | None,
     ) -> "Runs":
         """Return a new search, or the one saved at ``checkpoint`` if it has the same arguments."""
         if checkpoint is None:
@@ -89,7 +95,7 @@ class Runs:
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
         files = CheckpointFiles(checkpoint)
-        runs = cls(first, schedule, files)
+        runs = cls(first, schedule, files, objective)
         try:
             files.open()
             saved = None if resume == "never" else files.load(must=resume == "must")
@@ -97,6 +103,7 @@ class Runs:
                 runs.save()  # now, because a seed that was drawn at random must not be lost
             else:
                 _check_same(first, saved, schedule, seeded)
+                _compare(objective, saved["objective"], checkpoint)
                 runs._restore(saved)
                 files.resume(runs._position)
                 logger.info("resumed %s at %d evaluations", checkpoint.path, runs.nfev)
@@ -227,6 +234,7 @@ class Runs:
             "finished": self._finished,
             "first_error": self._first_error,
             "schedule": repr(self._schedule),
+            "objective": self._objective,
         }
         self._files.save(content, self._position)
 
@@ -294,6 +302,16 @@ def _check_same(
         raise ValueError(
             "checkpoint: expected a saved search of this problem, got one that differs in "
             f"{', '.join(differing)}; give another path, or resume='never' to start again"
+        )
+
+
+def _compare(mine: Fingerprint | None, saved: Fingerprint | None, settings: Checkpoint) -> None:
+    """Log a warning if the code of the objective has changed since the checkpoint was made."""
+    if mine is not None and saved is not None and mine.differs_from(saved):
+        logger.warning(
+            "the code of the objective %s is not that of the objective with which checkpoint %s "
+            "was made (%s): values of both are mixed; to start again, use resume='never'",
+            *(mine.name, settings.path, saved.name),
         )
 
 

@@ -37,6 +37,7 @@ from fmnes._version import __version__
 from fmnes.algorithms import METHODS
 from fmnes.algorithms._records import Shape
 from fmnes.engines import Generation
+from fmnes.storage.fingerprint import Fingerprint
 from fmnes.storage.validity import check_content, check_fields
 
 logger = logging.getLogger("fmnes")
@@ -49,6 +50,7 @@ _VERSIONS = {"fmnes": __version__, "numpy": np.__version__}
 _RECORDS: dict[str, type[Any]] = {
     "Box": Box,
     "Budget": Budget,
+    "Fingerprint": Fingerprint,
     "Generation": Generation,
     "Limits": Limits,
     "Result": Result,
@@ -60,7 +62,7 @@ _RECORDS: dict[str, type[Any]] = {
 for _name, _module in METHODS.items():
     _RECORDS[_module.Settings.__name__] = _module.Settings
     _RECORDS[f"{_name}.State"] = _module.State
-_RECORDS_OF_TYPES = (Box, Budget, Generation, Limits, Result, Run, Setup, Shape)
+_RECORDS_OF_TYPES = (Box, Budget, Fingerprint, Generation, Limits, Result, Run, Setup, Shape)
 _NAMES = {cls: name for name, cls in _RECORDS.items()}
 _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 
@@ -177,6 +179,8 @@ def read(
         raise DamagedError(f"{expected} (its checksum is wrong)")
     try:
         decoded: dict[str, Any] = _decode(content, arrays)
+        if format_ < 5 and "current" in decoded:
+            decoded["objective"] = None  # earlier formats do not say
         check_content(decoded)
     except _DAMAGE as error:
         raise DamagedError(f"{expected} ({error})") from error

@@ -20,6 +20,7 @@ from fmnes._stopping import Budget
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
 from fmnes.engines import Generation
+from fmnes.storage.fingerprint import Fingerprint
 
 _SMALL = 7  # variables of the search that shows how the arrays of a method look
 
@@ -42,6 +43,7 @@ RUNS: dict[str, Any] = {
     "finished": list[Result],
     "first_error": str | None,
     "schedule": str,
+    "objective": Fingerprint | None,
     "search": str,
 }
 _COUNTERS = ("generation", "nfev", "nfailed", "flat", "infeasible")
