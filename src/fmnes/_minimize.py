@@ -26,6 +26,7 @@ from fmnes.evaluate import (
     ValueCallback,
     attach,
     call_user,
+    end_if_unguarded,
     evaluate_vectorized,
     read_only,
 )
@@ -260,6 +261,8 @@ class _Evaluation:
                 "workers: expected None with vectorized=True, which calls fun once for the whole "
                 f"population, got {workers!r}"
             )
+        if workers is not None:
+            end_if_unguarded()  # before a checkpoint is opened, which the driver has locked
         self._fun, self._args, self._vectorized = fun, args, vectorized
         self._own = not isinstance(workers, Evaluator)
         self._evaluator = Evaluator(workers) if self._own else workers

@@ -1,6 +1,7 @@
 """Whole programs: their ends, their workers, what they import."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -68,12 +69,56 @@ def test_a_program_that_does_not_close_its_evaluator_still_ends(program):
     assert out.strip() == str(EXPECTED)
 
 
-def test_a_script_without_main_part_is_told_what_it_lacks(program):
-    process = program("Evaluator(1).evaluate(objectives.sphere, (), x)")
+UNGUARDED = {
+    "evaluate": "Evaluator(1).evaluate(objectives.sphere, (), x)",
+    "minimize": "fmnes.minimize(objectives.sphere, x[0], 1, workers=2)",
+    "checkpoint": "fmnes.minimize(objectives.sphere, x[0], 1, workers=2, checkpoint=__file__[:-3])",
+}
+
+
+@pytest.mark.parametrize("text", UNGUARDED.values(), ids=UNGUARDED)
+def test_a_script_without_main_part_is_told_once_what_it_lacks(program, text):
+    process = program(f"import fmnes\n{text}")
     _, err = process.communicate()
     assert process.returncode == 1
-    assert "3 worker processes in a row died while starting" in err
+    assert err.count("Traceback") == 1
     assert 'under `if __name__ == "__main__":`' in err.splitlines()[-1]
+
+
+# In the fork server: say that it is starting, and take a while.
+SLOW_START = """
+import pathlib, sys, time
+if any("forkserver" in argument for argument in sys.orig_argv):
+    pathlib.Path(__file__).with_name("starting").touch()
+    time.sleep(0.5)
+"""
+
+
+def test_ctrl_c_while_workers_start_prints_nothing(program, tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(SLOW_START)
+    monkeypatch.syspath_prepend(tmp_path)
+    process = program("""
+        import fmnes
+        if __name__ == "__main__":
+            os.setpgid(0, 0)  # a terminal sends Ctrl-C to all processes of a group
+            print(fmnes.minimize(objectives.sphere, x[0], 1.0, workers=2).status)
+    """)
+    while not (tmp_path / "starting").exists():
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate() == ("interrupted\n", "")
+
+
+def test_programs_of_an_objective_can_be_interrupted_by_it(program):
+    """The block of Ctrl-C with which a worker starts does not reach them."""
+    process = program("""
+        import signal
+        def fun(x):
+            return len(signal.pthread_sigmask(signal.SIG_BLOCK, set()))
+        if __name__ == "__main__":
+            print(set(Evaluator(2).evaluate(fun, (), x).values.tolist()))
+    """)
+    assert process.communicate() == ("{0.0}\n", "")
 
 
 LOCAL_FUNCTION = """

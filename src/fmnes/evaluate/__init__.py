@@ -19,6 +19,7 @@ raises, and `_values` converts its return value to a float.
 
 from fmnes.evaluate._call import call_user, copied
 from fmnes.evaluate._evaluator import Evaluator, evaluate_vectorized, read_only
+from fmnes.evaluate._launch import end_if_unguarded
 from fmnes.evaluate._outcome import EvaluationError, Outcome, ValueCallback, attach, kept_values
 from fmnes.evaluate._ray import RayExecutor
 from fmnes.evaluate._values import to_value, to_values
@@ -32,6 +33,7 @@ __all__ = [
     "attach",
     "call_user",
     "copied",
+    "end_if_unguarded",
     "evaluate_vectorized",
     "kept_values",
     "read_only",

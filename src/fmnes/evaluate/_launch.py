@@ -20,6 +20,8 @@ from fmnes.evaluate._outcome import EvaluationError
 # Everything here has a `process`, and an `end(seconds)` that is called before Python exits.
 running: "weakref.WeakSet[Any]" = weakref.WeakSet()
 _one_start_at_a_time = threading.Lock()  # a start changes the environment for a moment
+_NAME = "fmnes-worker"
+UNGUARDED = 86  # exit status of a worker whose import of the script would start workers again
 
 
 def launch(serve: Callable[[Any], None]) -> tuple[Any, Any]:
@@ -29,6 +31,7 @@ def launch(serve: Callable[[Any], None]) -> tuple[Any, Any]:
     """
     import multiprocessing
 
+    end_if_unguarded()
     if multiprocessing.current_process().daemon:
         raise EvaluationError(
             "workers: expected None in a daemon process, which Python does not allow to start "
@@ -38,11 +41,50 @@ def launch(serve: Callable[[Any], None]) -> tuple[Any, Any]:
     context = _context(serve.__module__)
     ours, theirs = context.Pipe()
     # Not a daemon: daemons may not have children, and an objective may start some.
-    process = context.Process(target=serve, args=(theirs,), name="fmnes-worker")
-    with _one_start_at_a_time, _one_thread_each(), _importable_main():
+    process = context.Process(target=serve, args=(theirs,), name=_NAME)
+    with _one_start_at_a_time, _one_thread_each(), _importable_main(), _interrupts_blocked():
         process.start()
     theirs.close()
     return process, ours
+
+
+def end_if_unguarded() -> None:
+    """End this process if it is a worker that imports a script without a main part.
+
+    The worker has not started yet, and the script already uses workers of its own. The exit status
+    says so to the driver, which raises one error for all workers.
+    """
+    import multiprocessing
+
+    process = multiprocessing.current_process()
+    if process.name == _NAME and getattr(process, "_inheriting", False):
+        os._exit(UNGUARDED)
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Let processes that start in this context not see Ctrl-C, and this one see it afterwards.
+
+    A fork server or a worker that is importing modules would print a traceback. The resource
+    tracker of multiprocessing does the same for itself, and lifts the block: so it starts first.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def unblock_interrupts() -> None:
+    """Lift the block that a worker started with: programs of the objective inherit it."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @functools.cache

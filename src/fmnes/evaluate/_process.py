@@ -18,7 +18,13 @@ from typing import Any
 
 from fmnes.evaluate._call import ChunkResult
 from fmnes.evaluate._group import STARTUP_SECONDS, GroupBrokenError, WorkerGroup
-from fmnes.evaluate._launch import has_script, kill_process_group, launch, running
+from fmnes.evaluate._launch import (
+    UNGUARDED,
+    kill_process_group,
+    launch,
+    running,
+    unblock_interrupts,
+)
 from fmnes.evaluate._outcome import EvaluationError
 from fmnes.evaluate._payload import Payload, Workload, ignore_interrupts, load, work
 from fmnes.evaluate._pipe import WorkerPipe, ready
@@ -105,14 +111,9 @@ class ProcessWorker(WorkerGroup):
 
     def _start(self) -> "WorkerProcess":
         if self._starts >= _MOST_STARTS:
-            why = "the standard error of this program says why"
-            if has_script():
-                why = (
-                    "a script that uses processes needs its main part under "
-                    '`if __name__ == "__main__":`, because each worker imports the script'
-                )
             raise EvaluationError(
-                f"workers: {_MOST_STARTS} worker processes in a row died while starting; {why}"
+                f"workers: {_MOST_STARTS} worker processes in a row died while starting; the "
+                "standard error of this program says why"
             )
         self._starts += 1
         return WorkerProcess()
@@ -131,6 +132,7 @@ class WorkerProcess:
         self.pipe = WorkerPipe(connection)
         self.sentinel: int = self.process.sentinel
         self.has_answered = False  # there is something to read
+        self._has_started = False
         running.add(self)
 
     def is_alive(self) -> bool:
@@ -151,10 +153,16 @@ class WorkerProcess:
                 number, result = self.pipe.connection.recv()
                 if number != next(self._answered):
                     raise GroupBrokenError("the worker process gave an answer out of turn")
+                self._has_started = True
                 answer: ChunkResult = result
                 return answer
         self.process.join(_EXIT_SECONDS)
         code = self.process.exitcode
+        if code == UNGUARDED and not self._has_started:
+            raise EvaluationError(
+                "workers: each worker process imports the script, and this script starts workers "
+                'when it is imported; put its main part under `if __name__ == "__main__":`'
+            )
         if code == -9:  # SIGKILL, a name that Windows does not have
             raise GroupBrokenError("the worker process was killed (SIGKILL; often out of memory)")
         raise GroupBrokenError(f"the worker process died (exit code {code})")
@@ -194,6 +202,7 @@ def completed(processes: Sequence[WorkerProcess], seconds: float) -> list[Worker
 def serve(connection: Any) -> None:
     """Load payloads and evaluate chunks until the driver closes the pipe."""
     ignore_interrupts()
+    unblock_interrupts()
     if hasattr(os, "setsid"):
         os.setsid()  # so that killing a worker also kills the programs that the objective started
     threading.Thread(target=_end_with_the_driver, daemon=True).start()
