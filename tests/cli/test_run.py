@@ -364,3 +364,16 @@ def test_help_is_there(command, capsys):
 def test_without_a_command_there_is_help(capsys):
     assert main([]) == 2
     assert "fmnes resume DIR" in capsys.readouterr().err
+
+
+def test_a_quiet_run_says_where_its_files_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = "run cli.common:sphere --x0 1 --dim 2 --sigma0 1 --rng 1 --maxiter 3 --quiet --no-plot"
+    assert main(words.split()) == 0
+    (folder,) = tmp_path.iterdir()  # a new one, because there is no --out
+    assert capsys.readouterr().out.split()[-2:] == ["folder:", folder.name]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    above = f"../{folder.name}"  # as seen from where the command is given
+    assert main(["resume", above, "--maxiter", "4", "--quiet", "--no-plot"]) == 0
+    assert capsys.readouterr().out.split()[-2:] == ["folder:", above]

@@ -40,6 +40,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.shown = os.path.relpath(path)  # now: `fmnes resume` changes the working directory
         self.config, self.history = path / "config.json", path / "history.csv"
         self.result, self.plot = path / "result.json", path / "plot.png"
         self.first_error, self.log = path / "first_error.txt", path / "log.txt"
@@ -79,10 +80,9 @@ class Folder:
     def check_new(self) -> None:
         """Raise a UsageError if there is a run in the folder."""
         if self.config.exists():
-            shown = os.path.relpath(self.path)
             raise UsageError(
-                f"--out: expected a folder without a run, got {shown} "
-                f"(fmnes resume {shown} continues that run)"
+                f"--out: expected a folder without a run, got {self.shown} "
+                f"(fmnes resume {self.shown} continues that run)"
             )
 
     @contextlib.contextmanager

@@ -120,7 +120,8 @@ def _add_evaluation(group: Any) -> None:
 
 
 def _add_output(group: Any) -> None:
-    group.add_argument("--quiet", action="store_true", help="show no progress")
+    quiet_help = "show no progress, only the result and the folder"
+    group.add_argument("--quiet", action="store_true", help=quiet_help)
     group.add_argument("--no-plot", action="store_true", help="do not draw plot.png at the end")
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
@@ -191,7 +192,7 @@ def _checked(options: RunOptions, parsed: argparse.Namespace) -> str:
 
 def _search(folder: Folder, options: RunOptions, summary: str, parsed: argparse.Namespace) -> int:
     """Run the search in a folder that this process has claimed, and write the result."""
-    shown = os.path.relpath(folder.path)
+    shown = folder.shown
     folder.begin(options)
     if not parsed.quiet:
         print_err(f"{options.title}: {summary}, rng {options.rng}; in {shown}")
@@ -239,8 +240,8 @@ def _minimized(folder: Folder, options: RunOptions, *, progress: bool) -> Result
 
 
 def _show(result: Result, shown: str) -> None:
-    """Print the Result, the first error, and how to continue an interrupted run."""
-    print_out(str(result))
+    """Print the Result, the folder, the first error, and how to continue an interrupted run."""
+    print_out(f"{result}\n{'folder':>9}: {shown}")
     if result.first_error is not None:
         last = result.first_error.strip().splitlines()[-1]
         print_err(f"first failure: {last} (all of it: {shown}/first_error.txt)")
