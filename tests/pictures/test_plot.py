@@ -124,11 +124,39 @@ def test_bands_of_a_long_run():
         assert mean[band] == pytest.approx(seconds, rel=1e-13)
 
 
-def test_a_method_without_phases_and_v():
-    shown = panels(fmnes.plot(run(method="snes")))
-    assert not shown["phases"].patches
-    assert shown["phases"].texts[0].get_text() == "a method without phases"
+@pytest.mark.parametrize(("width", "columns"), [(3.3, 1), (7, 2)])
+def test_a_method_without_phases_and_v(width, columns):
+    """It has no panel that is empty, and no label of what it has not."""
+    figure = fmnes.plot(run(method="snes"), width=width)
+    figure.draw_without_rendering()
+    shown = dict(zip([name for name in PANELS if name != "phases"], figure.axes, strict=True))
+    assert all(axes.lines or axes.patches for axes in figure.axes)
     assert list(drawn(shown["shape"])) == ["largest / smallest deviation"]
+    assert "v|" not in shown["shape"].get_ylabel()
+    labelled = ["axis ratio", "shape", "seconds"] if columns == 2 else ["seconds"]
+    assert [name for name, axes in shown.items() if axes.get_xlabel()] == labelled
+    spans = {name: axes.get_position().width for name, axes in shown.items()}
+    assert (spans["seconds"] > 1.5 * spans["values"]) == (columns == 2)
+
+
+def test_the_best_value_of_a_noisy_run_is_drawn_to_the_end():
+    """A lucky value early on is the best one: above it, a log scale has nothing to show."""
+    noise = np.random.default_rng(1).standard_normal(200)
+    generation_best = 100 * 0.8 ** np.arange(200) + noise
+    generation_best[30] = -5.0
+    best = np.minimum.accumulate(generation_best)
+    rows = {"best": best, "generation_best": generation_best, "median": generation_best + 1}
+    shown = panels(fmnes.plot(made_up(200, **rows)))["values"]
+    assert shown.get_yscale() == "symlog"
+    assert shown.get_ylabel() == "f"
+    np.testing.assert_array_equal(drawn(shown)["best so far"][1], best)
+    np.testing.assert_array_equal(drawn(shown)["generation best"][1], generation_best)
+
+
+def test_a_run_that_has_converged_keeps_its_log_scale():
+    best = np.maximum(100 * 0.8 ** np.arange(200), 1e-9) - 3.0
+    shown = panels(fmnes.plot(made_up(200, best=best, generation_best=best)))["values"]
+    assert shown.get_yscale() == "log"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +171,7 @@ def test_a_method_without_phases_and_v():
     ],
 )
 def test_what_the_values_are_drawn_above(best, floor):
-    shown = panels(fmnes.plot(made_up(len(best), best=best)))["values"]
+    shown = panels(fmnes.plot(made_up(len(best), best=best, generation_best=best)))["values"]
     assert shown.get_ylabel() == ("f" if floor == 0 else f"f − ({floor:g})")
     above = [b - floor if floor < b < np.inf else np.nan for b in best]
     np.testing.assert_array_equal(drawn(shown)["best so far"][1], above)

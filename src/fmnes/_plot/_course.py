@@ -1,5 +1,6 @@
 """fmnes.plot(): the course of one search in six panels, similar to those of pycma."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _Lines = dict[str, tuple[NDArray[Any], dict[str, Any]]]
 _TWO_COLUMNS = 5.0  # inches: from this width on, the panels stand in two columns
 _MOST_BANDS = 60  # more than that could not be told apart
+_MOST_LOST = 0.2  # share of a run that may pass after the best value, where a log scale ends
+_CONVERGED = 1e-3  # generations this near to the best value, relative to the first, have found it
 
 
 def plot(
@@ -30,8 +33,8 @@ def plot(
 
     Six panels over the evaluations show the objective; the step size with the smallest and largest
     standard deviation of a coordinate; the axis ratio of the distribution; the ratio of those
-    deviations and |v|; the share of each phase; and the seconds per evaluation. Dotted lines mark
-    restarts.
+    deviations and |v|; the share of each phase (not for a method without phases); and the seconds
+    per evaluation. Dotted lines mark restarts.
 
     Parameters
     ----------
@@ -65,24 +68,35 @@ def plot(
     if figure is None:
         width = style.read_width(width)
         figure = style.make_figure("plot", width, 7.2 if width < _TWO_COLUMNS else 6.0)
-    columns = 1 if figure.get_figwidth() < _TWO_COLUMNS else 2
     rows = record.to_array()
-    panels = figure.subplots(6 // columns, columns, sharex=True).ravel()
-    _draw_values(panels[0], rows, fopt)
-    _draw_scales(panels[1], rows)
-    _draw_axis_ratio(panels[2], rows)
-    _draw_shape(panels[3], rows)
-    _draw_phases(panels[4], rows)
-    _draw_seconds(panels[5], rows)
-    for axes in panels[-columns:]:
-        style.label_evaluations(axes)
+    layout = _layout(rows, 1 if figure.get_figwidth() < _TWO_COLUMNS else 2)
+    panels = figure.subplot_mosaic(layout, sharex=True)
+    _draw_values(panels["values"], rows, fopt)
+    for name, draw in _PANELS.items():
+        if name in panels:
+            draw(panels[name], rows)
+    above_wide_one = layout[-2] if layout[-1][0] == layout[-1][-1] and len(layout[-1]) > 1 else []
+    for name in (*above_wide_one, layout[-1][0], layout[-1][-1]):
+        style.label_evaluations(panels[name])
+        panels[name].tick_params(axis="x", labelbottom=True)
     if len(rows) == 1:  # a line through one point cannot be seen
-        for line in (line for axes in panels for line in axes.lines):
+        for line in (line for axes in panels.values() for line in axes.lines):
             line.set_marker("o")
     if isinstance(run, Result):
-        _mark_restarts(panels, run)
+        _mark_restarts(panels.values(), run)
     figure.suptitle(_headline(run, rows), fontsize=8)
     return figure
+
+
+def _layout(rows: NDArray[Any], columns: int) -> list[Any]:
+    """Return the names of the panels in rows; a method without phases has no panel for them."""
+    names = ["values", *_PANELS]
+    if not rows["phase"].any():
+        names.remove("phases")
+    if columns == 1:
+        return [[name] for name in names]
+    pairs = [names[i : i + 2] for i in range(0, len(names), 2)]
+    return [pair if len(pair) == 2 else 2 * pair for pair in pairs]
 
 
 def _headline(run: Result | History, rows: NDArray[Any]) -> str:
@@ -97,22 +111,48 @@ def _mark_restarts(panels: Any, run: Result) -> None:
             axes.axvline(nfev, color=style.BLACK, linestyle=":", linewidth=0.7)
 
 
-def _draw_lines(axes: Any, rows: NDArray[Any], ylabel: str, lines: _Lines) -> None:
-    """Draw lines over the evaluations on a log scale."""
+def _draw_lines(
+    axes: Any, rows: NDArray[Any], ylabel: str, lines: _Lines, linear_below: float = 0.0
+) -> None:
+    """Draw lines over the evaluations on a log scale, which may be linear around zero."""
     for label, (values, look) in lines.items():
-        axes.plot(rows["nfev"], style.on_log_scale(values), label=label, **{"lw": 1, **look})
-    style.dress(axes, ylabel, log=True)
+        shown = style.finite(values) if linear_below else style.on_log_scale(values)
+        axes.plot(rows["nfev"], shown, label=label, **{"lw": 1, **look})
+    style.dress(axes, ylabel, log=not linear_below)
+    if linear_below:
+        axes.set_yscale("symlog", linthresh=10.0 ** math.ceil(math.log10(linear_below)))
 
 
 def _draw_values(axes: Any, rows: NDArray[Any], fopt: float | None) -> None:
-    """Draw best, generation best and median, as differences to ``fopt`` or `_floor`."""
+    """Draw best, generation best and median, as differences to ``fopt`` or `_floor`.
+
+    If the generations stay away from the best value, as on a noisy objective, a log scale would
+    show nothing of the best value after it was found: the scale is then linear around zero.
+    """
     floor = _floor(rows["best"]) if fopt is None else fopt
+    noise = _noise(rows, floor)
+    if fopt is None and noise > 0:
+        floor = 0.0
     lines: _Lines = {
         "best so far": (rows["best"] - floor, {"color": style.BLUE, "lw": 2}),
         "generation best": (rows["generation_best"] - floor, {"color": style.ORANGE, "lw": 0.8}),
         "median": (rows["median"] - floor, {"color": style.BLACK, "lw": 0.6}),
     }
-    _draw_lines(axes, rows, "f" if floor == 0 else f"f − ({floor:.6g})", lines)
+    label = "f" if floor == 0 else f"f − ({floor:.6g})"
+    _draw_lines(axes, rows, label, lines, linear_below=noise)
+
+
+def _noise(rows: NDArray[Any], floor: float) -> float:
+    """Return how far generations stay above the best value if a log scale loses it; otherwise 0."""
+    above = rows["best"] - floor
+    lost = above <= 0
+    known = np.isfinite(above)
+    if not known.any() or np.count_nonzero(lost) <= _MOST_LOST * len(rows):
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        distance = float(np.median(rows["generation_best"][lost] - rows["best"][lost]))
+    converged = _CONVERGED * float(above[known][0] - above[known][-1])
+    return distance if converged < distance < np.inf else 0.0
 
 
 def _floor(best: NDArray[Any]) -> float:
@@ -144,19 +184,15 @@ def _draw_shape(axes: Any, rows: NDArray[Any]) -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = rows["deviation_max"] / rows["deviation_min"]
     lines: _Lines = {"largest / smallest deviation": (spread, {"color": style.PURPLE})}
+    ylabel = "spread"
     if not np.isnan(rows["norm_v"]).all():
         lines["|v|"] = rows["norm_v"], {"color": style.GREEN, "ls": "--"}
-    _draw_lines(axes, rows, "spread of D, |v|", lines)
+        ylabel = "spread of D, |v|"
+    _draw_lines(axes, rows, ylabel, lines)
 
 
 def _draw_phases(axes: Any, rows: NDArray[Any]) -> None:
     """Draw the share of each phase among the generations of each band, stacked."""
-    if not rows["phase"].any():
-        where = {"ha": "center", "va": "center", "transform": axes.transAxes}
-        axes.text(0.5, 0.5, "a method without phases", fontsize=7, **where)
-        style.dress(axes, "phases", legend=0)
-        axes.set_yticks([])
-        return
     first, edges = _bands(rows)
     below = np.zeros(len(first))
     for code, name in PHASES.items():
@@ -194,3 +230,13 @@ def _bands(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     bounds = np.arange(bands + 1) * count // bands
     edges = np.concatenate([[0], rows["nfev"]])[bounds]
     return bounds[:-1], edges.astype(np.float64)
+
+
+# The panels beside that of the values, in their order.
+_PANELS = {
+    "scales": _draw_scales,
+    "axis ratio": _draw_axis_ratio,
+    "shape": _draw_shape,
+    "phases": _draw_phases,
+    "seconds": _draw_seconds,
+}

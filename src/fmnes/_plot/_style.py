@@ -77,6 +77,11 @@ def label_evaluations(axes: Any, text: str = "evaluations") -> None:
         axes.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4), useMathText=True)
 
 
+def finite(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the values that are finite, and NaN, which leaves a gap, for the others."""
+    return np.where(np.isfinite(values), values, np.nan)
+
+
 def on_log_scale(values: NDArray[Any]) -> NDArray[np.float64]:
     """Return the values that a log scale can show, and NaN, which leaves a gap, for the others."""
     with np.errstate(invalid="ignore"):
