@@ -144,8 +144,8 @@ class Result:
         The step size at the end.
     stds : array of shape (d,)
         The standard deviation of each variable in the sampling distribution at the end: how far
-        the search still varies it. 0 for a fixed variable, NaN if the Result comes from a file of
-        an earlier version.
+        the search still varies it. It shrinks as the search converges, so it is no error bar of a
+        fit. 0 for a fixed variable, NaN if the Result comes from a file of an earlier version.
     history : History
         One row per generation, over all runs; fewer rows for a long search.
     restarts : tuple of Run

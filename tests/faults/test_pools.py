@@ -109,6 +109,17 @@ def test_a_task_that_the_pool_itself_gives_up_is_tried_once_more():
     assert Evaluator(Forgetful()).evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED
 
 
+def test_a_map_given_as_workers_is_told_how_to_pass_it():
+    """As SciPy's differential_evolution accepts it."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        with pytest.raises(TypeError, match=r"workers: .*Evaluator\.from_map"):
+            Evaluator(pool)
+        for function in (pool.map, map):
+            with pytest.raises(TypeError) as raised:
+                Evaluator(function).evaluate(objectives.sphere, (), X)
+            assert "Evaluator.from_map" in raised.value.__notes__[0]
+
+
 def test_from_map():
     with ThreadPoolExecutor(2) as threads:
         evaluator = Evaluator.from_map(threads.map)

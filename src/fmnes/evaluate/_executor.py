@@ -17,7 +17,14 @@ _COUNT_SECONDS = 2.0  # after which a Dask or Ray cluster is asked again how man
 
 def made_by(make: Callable[[], Any]) -> Any:
     """The pool that a function of the user makes."""
-    pool = make()
+    try:
+        pool = make()
+    except TypeError as error:
+        error.add_note(
+            "`workers` is called without arguments, and has to make a pool. For a function that "
+            "works like `map`, pass workers=fmnes.Evaluator.from_map(function)"
+        )
+        raise
     if not hasattr(pool, "submit"):
         raise TypeError(
             "workers: expected a function that returns an object with a `submit` method, got one "

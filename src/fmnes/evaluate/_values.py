@@ -23,7 +23,9 @@ def to_value(raw: Any, candidate: int, name: str = "fun") -> float:
         if hasattr(number, "item"):
             number = number.item()
     if not hasattr(type(number), "__float__"):  # str, complex and None
-        raise TypeError(_wanted(name, candidate, f"{type(raw).__name__}: {reprlib.repr(raw)}"))
+        hint = " (is a `return` missing?)" if raw is None else ""
+        got = f"{type(raw).__name__}: {reprlib.repr(raw)}{hint}"
+        raise TypeError(_wanted(name, candidate, got))
     try:
         return float(number)
     except OverflowError:

@@ -53,9 +53,12 @@ def worker_groups(workers: Any) -> Sequence[WorkerGroup]:
         return [_pool(made_by(workers), workers)]
     if hasattr(workers, "submit"):
         return [_pool(workers, None)]
+    has_map = hasattr(workers, "map")
+    hint = "; for its map, pass fmnes.Evaluator.from_map(pool.map)" if has_map else ""
     raise TypeError(
-        "workers: expected None, a number of processes, an object with a `submit` method, a "
-        f"function that makes one, or a Cluster, got {type(workers).__name__}: {workers!r}"
+        "workers: expected None, a number of processes (-1: one for each CPU), an object with a "
+        "`submit` method, a function that makes one, or a Cluster, got "
+        f"{type(workers).__name__}: {workers!r}{hint}"
     )
 
 
