@@ -308,10 +308,11 @@ def _check_same(
 def _compare(mine: Fingerprint | None, saved: Fingerprint | None, settings: Checkpoint) -> None:
     """Log a warning if the code of the objective has changed since the checkpoint was made."""
     if mine is not None and saved is not None and mine.differs_from(saved):
+        other = "" if saved.name == mine.name else f" with {saved.name}"
         logger.warning(
-            "the code of the objective %s is not that of the objective with which checkpoint %s "
-            "was made (%s): values of both are mixed; to start again, use resume='never'",
-            *(mine.name, settings.path, saved.name),
+            "the code of the objective %s has changed since checkpoint %s was made%s: values of "
+            "both are mixed; to start again, use resume='never'",
+            *(mine.name, settings.path, other),
         )
 
 
