@@ -219,7 +219,12 @@ class Result:
     def from_dict(cls, content: Mapping[str, Any]) -> "Result":
         """Return the Result of `to_dict`, with the same numbers; its arrays are NumPy arrays."""
         if not isinstance(content, Mapping) or "format" not in content:
-            raise TypeError(f"content: expected a dict of Result.to_dict, got {content!r:.60}")
+            hint = ""
+            if isinstance(content, Mapping) and "status" in content:
+                hint = "; the result.json of `fmnes run` is a summary, which json.load reads"
+            raise TypeError(
+                f"content: expected a dict of Result.to_dict, got {content!r:.60}{hint}"
+            )
         if content["format"] not in range(1, _FORMAT + 1):
             raise ValueError(
                 f"content: expected format 1 to {_FORMAT}, got {content['format']!r}, which fmnes "

@@ -377,3 +377,5 @@ def test_a_quiet_run_says_where_its_files_are(tmp_path, monkeypatch, capsys):
     above = f"../{folder.name}"  # as seen from where the command is given
     assert main(["resume", above, "--maxiter", "4", "--quiet", "--no-plot"]) == 0
     assert capsys.readouterr().out.split()[-2:] == ["folder:", above]
+    with pytest.raises(ValueError, match=r"json\.load"):  # a summary, not a file of Result.save
+        fmnes.Result.load(folder / "result.json")

@@ -81,8 +81,8 @@ class Folder:
         """Raise a UsageError if there is a run in the folder."""
         if self.config.exists():
             raise UsageError(
-                f"--out: expected a folder without a run, got {self.shown} "
-                f"(fmnes resume {self.shown} continues that run)"
+                f"--out: expected a folder without a run, got {self.shown} (fmnes resume "
+                f"{self.shown} continues that run; delete the folder to start again)"
             )
 
     @contextlib.contextmanager
