@@ -10,18 +10,17 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from fmnes._arrays import to_host
 from fmnes._history import History
 from fmnes._optimizer import Optimizer
 from fmnes._population import Population
 from fmnes._restarts import BIPOP, IPOP
 from fmnes._result import Result, Run, Status, merged
-from fmnes._start import Setup
 from fmnes._stopping import Budget
 from fmnes.evaluate import Outcome, copied, kept_values
 from fmnes.storage import npz
 from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
 from fmnes.storage.fingerprint import Fingerprint
+from fmnes.storage.identity import check_same, compare_code
 from fmnes.storage.journal import Opening, Position
 from fmnes.storage.validity import RUNS
 
@@ -102,8 +101,8 @@ class Runs:
             if saved is None:
                 runs.save()  # now, because a seed that was drawn at random must not be lost
             else:
-                _check_same(first, saved, schedule, seeded)
-                _compare(objective, saved["objective"], checkpoint)
+                check_same(first.setup, first.popsize, schedule, saved, seeded=seeded)
+                compare_code(objective, saved["objective"], checkpoint.path)
                 runs._restore(saved)
                 files.resume(runs._position)
                 logger.info("resumed %s at %d evaluations", checkpoint.path, runs.nfev)
@@ -265,64 +264,3 @@ def _join_histories(saved: dict[str, Any]) -> None:
         joined = History(np.concatenate([joined.to_array(), rows]))
     record.history = joined
     saved["finished"] = [dataclasses.replace(run, history=History()) for run in finished]
-
-
-# The arguments that the fields of a Setup come from.
-_ARGUMENTS = {
-    "settings": "settings of the method",
-    "mean": "x0",
-    "deviations": "sigma0",
-    "shape": "initial shape (D, v or C)",
-    "box": "bounds",
-    "seed": "rng",
-}
-
-
-def _check_same(
-    asked: Optimizer, saved: dict[str, Any], schedule: IPOP | BIPOP, seeded: bool
-) -> None:
-    """Raise an error if the saved search was started with other arguments."""
-    mine, theirs = asked.setup, saved["current"]["setup"]
-    differing = [
-        _ARGUMENTS.get(name, name)
-        + (f" ({getattr(theirs, name)} there)" if name == "method" else "")
-        for name in Setup._fields
-        if name != "stopping" and (seeded or name != "seed")
-        if not _equal(getattr(mine, name), getattr(theirs, name))
-    ]
-    if mine.mean.shape != theirs.mean.shape:
-        differing.insert(0, f"the number of variables ({theirs.mean.shape[0]} there)")
-    finished = saved["finished"]
-    popsize = finished[0].restarts[0].popsize if finished else saved["current"]["popsize"]
-    if asked.popsize != popsize:
-        differing.append(f"popsize ({popsize} there)")
-    if repr(schedule) != saved["schedule"]:
-        differing.append(f"restarts ({saved['schedule']} there)")
-    if differing:
-        raise ValueError(
-            "checkpoint: expected a saved search of this problem, got one that differs in "
-            f"{', '.join(differing)}; give another path, or resume='never' to start again"
-        )
-
-
-def _compare(mine: Fingerprint | None, saved: Fingerprint | None, settings: Checkpoint) -> None:
-    """Log a warning if the code of the objective has changed since the checkpoint was made."""
-    if mine is not None and saved is not None and mine.differs_from(saved):
-        other = "" if saved.name == mine.name else f" with {saved.name}"
-        logger.warning(
-            "the code of the objective %s has changed since checkpoint %s was made%s: values of "
-            "both are mixed; to start again, use resume='never'",
-            *(mine.name, settings.path, other),
-        )
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """Return whether two fields of a Setup are equal, with all arrays in them."""
-    if dataclasses.is_dataclass(a) and type(a) is type(b):
-        return _equal(tuple(vars(a).values()), tuple(vars(b).values()))
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(_equal, a, b))
-    if any(value is None or isinstance(value, str) for value in (a, b)):
-        return type(a) is type(b) and bool(a == b)
-    here, there = (np.asarray(to_host(value)) for value in (a, b))
-    return here.dtype == there.dtype and np.array_equal(here, there)
