@@ -269,3 +269,13 @@ def test_what_is_not_a_run_is_refused():
         fmnes.plot("run")
     with pytest.raises(ValueError, match=r"^run: .*, got none"):
         fmnes.plot(fmnes.History())
+
+
+def test_several_runs_are_for_another_function():
+    result = run()
+    with pytest.raises(TypeError, match=r"run: .*plot_runs") as raised:
+        fmnes.plot([result, result])
+    assert len(str(raised.value)) < 200  # not all numbers of both
+    with pytest.raises(TypeError, match=r"runs: .*\[result") as raised:
+        fmnes.plot_runs([result])
+    assert len(str(raised.value)) < 200

@@ -177,7 +177,10 @@ def _shown(values: NDArray[np.float64], fopt: float | None, log: bool) -> NDArra
 def _read(runs: Mapping[str, Sequence[Trace]]) -> dict[str, list[_Pair]]:
     """Return evaluations and best values of all runs."""
     if not isinstance(runs, Mapping) or not runs:
-        raise TypeError(f"runs: expected a mapping of names to lists of runs, got {runs!r}")
+        raise TypeError(
+            "runs: expected names with lists of runs, such as {'cma-es': [result, other]}, got "
+            f"{runs!r:.60}"
+        )
     groups: dict[str, list[_Pair]] = {}
     for name, group in runs.items():
         if isinstance(group, Result | History) or len(group) == 0:

@@ -59,7 +59,9 @@ def plot(
     ['f', 'step size']
     """
     if not isinstance(run, Result | History):
-        raise TypeError(f"run: expected a Result or a History, got {run!r}")
+        raise TypeError(
+            f"run: expected a Result or a History (plot_runs draws several), got {run!r:.60}"
+        )
     record = run.history if isinstance(run, Result) else run
     if len(record) == 0:
         raise ValueError("run: expected at least one generation, got none")
