@@ -4,6 +4,7 @@ import contextlib
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -135,7 +136,9 @@ def _tqdm_bar(total: float | None, initial: float, unit: str) -> Any:
     """Return a bar; None if tqdm is not installed, or cannot write."""
     numbers = {} if unit else {"bar_format": "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"}
     try:
-        from tqdm.auto import tqdm  # in a notebook, the notebook's own bar
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # in a notebook without ipywidgets: a bar of text
+            from tqdm.auto import tqdm  # in a notebook, the notebook's own bar
 
         return tqdm(total=total, initial=initial, unit=f" {unit}", dynamic_ncols=True, **numbers)
     except (ImportError, OSError):

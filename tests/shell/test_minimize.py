@@ -11,12 +11,14 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import fmnes
+from fmnes import _progress
 
 
 def sphere(x):
@@ -253,6 +255,22 @@ def test_progress_without_tqdm_is_one_line(capsys, monkeypatch):
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert err.rpartition("\r")[2].startswith("160 evaluations, best ")
+
+
+def test_the_warnings_of_tqdm_are_not_shown(monkeypatch, tmp_path):
+    """It warns when it is imported in a notebook without ipywidgets."""
+    (tmp_path / "tqdm").mkdir()
+    (tmp_path / "tqdm" / "__init__.py").touch()
+    text = "import warnings; warnings.warn('IProgress not found'); tqdm = dict"
+    (tmp_path / "tqdm" / "auto.py").write_text(text)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tqdm"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _progress._tqdm_bar(10, 0)["total"] == 10
+    for name in ("tqdm.auto", "tqdm"):
+        monkeypatch.delitem(sys.modules, name)
 
 
 def test_progress_in_a_notebook_is_the_bar_that_tqdm_chooses(monkeypatch):
