@@ -89,9 +89,9 @@ class Progress:
 
     def __init__(self, on: bool, runs: Runs) -> None:
         self._runs = runs
-        if on and runs.nfev:  # the search may even have ended before
+        if on and runs.resumed_at:  # the search may even have ended before
             with contextlib.suppress(OSError):
-                print(f"resumed at {runs.nfev} evaluations", file=sys.stderr, flush=True)
+                print(f"resumed at {runs.resumed_at} evaluations", file=sys.stderr, flush=True)
         self._display = Display(runs.budget.maxfevals, runs.nfev, "evaluations") if on else None
 
     def update(self) -> None:

@@ -73,6 +73,7 @@ class Runs:
         self._schedule, self._files, self._objective = schedule, files, objective
         self._finished: list[Result] = []
         self._unfinished: Unfinished | None = None
+        self.resumed_at = 0  # the number of evaluations in the files of a search that resumes
         self._first_error: str | None = None
         self._started = time.monotonic()
 
@@ -105,7 +106,8 @@ class Runs:
                 compare_code(objective, saved["objective"], checkpoint.path)
                 runs._restore(saved)
                 files.resume(runs._position)
-                logger.info("resumed %s at %d evaluations", checkpoint.path, runs.nfev)
+                runs.resumed_at = runs.nfev + files.values_ahead
+                logger.info("resumed %s at %d evaluations", checkpoint.path, runs.resumed_at)
         except BaseException:
             runs.close()
             raise

@@ -176,6 +176,11 @@ class CheckpointFiles:
         except OSError as error:
             self._complain(error)
 
+    @property
+    def values_ahead(self) -> int:
+        """The number of values in the journal that the optimizer has not been told yet."""
+        return sum(e.popsize if e.complete else len(e.known) for e in self._ahead)
+
     # === Checkpoints ===
 
     def due(self) -> bool:

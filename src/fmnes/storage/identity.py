@@ -60,7 +60,7 @@ def compare_code(
         other = "" if saved.name == mine.name else f" with {saved.name}"
         logger.warning(
             "the code of the objective %s has changed since checkpoint %s was made%s: values of "
-            "both are mixed; to start again, use resume='never'",
+            "both are mixed; to avoid this, start again with another path",
             *(mine.name, path, other),
         )
 
