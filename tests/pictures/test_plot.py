@@ -139,18 +139,24 @@ def test_a_method_without_phases_and_v(width, columns):
     assert (spans["seconds"] > 1.5 * spans["values"]) == (columns == 2)
 
 
-def test_the_best_value_of_a_noisy_run_is_drawn_to_the_end():
+@pytest.mark.parametrize(("offset", "scale"), [(0, "symlog"), (20, "log"), (-200, "linear")])
+def test_the_best_value_of_a_noisy_run_is_drawn_to_the_end(offset, scale):
     """A lucky value early on is the best one: above it, a log scale has nothing to show."""
     noise = np.random.default_rng(1).standard_normal(200)
-    generation_best = 100 * 0.8 ** np.arange(200) + noise
-    generation_best[30] = -5.0
+    generation_best = 100 * 0.8 ** np.arange(200) + noise + offset
+    generation_best[30] = -5.0 + offset
     best = np.minimum.accumulate(generation_best)
     rows = {"best": best, "generation_best": generation_best, "median": generation_best + 1}
-    shown = panels(fmnes.plot(made_up(200, **rows)))["values"]
-    assert shown.get_yscale() == "symlog"
+    figure = fmnes.plot(made_up(200, **rows))
+    shown = panels(figure)["values"]
+    assert shown.get_yscale() == scale
     assert shown.get_ylabel() == "f"
     np.testing.assert_array_equal(drawn(shown)["best so far"][1], best)
     np.testing.assert_array_equal(drawn(shown)["generation best"][1], generation_best)
+    figure.draw_without_rendering()
+    low, high = shown.get_ylim()
+    labels = [*shown.get_yticklabels(), *shown.get_yticklabels(minor=True)]
+    assert any(low <= text.get_position()[1] <= high and text.get_text() for text in labels)
 
 
 def test_a_run_that_has_converged_keeps_its_log_scale():

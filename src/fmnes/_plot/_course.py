@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Values and look (arguments of `plot`) of the lines of a panel, by label.
 _Lines = dict[str, tuple[NDArray[Any], dict[str, Any]]]
+_Scale = dict[str, Any]  # arguments of `set_yscale`
 _TWO_COLUMNS = 5.0  # inches: from this width on, the panels stand in two columns
 _MOST_BANDS = 60  # more than that could not be told apart
 _MOST_LOST = 0.2  # share of a run that may pass after the best value, where a log scale ends
@@ -114,22 +115,22 @@ def _mark_restarts(panels: Any, run: Result) -> None:
 
 
 def _draw_lines(
-    axes: Any, rows: NDArray[Any], ylabel: str, lines: _Lines, linear_below: float = 0.0
+    axes: Any, rows: NDArray[Any], ylabel: str, lines: _Lines, scale: _Scale | None = None
 ) -> None:
-    """Draw lines over the evaluations on a log scale, which may be linear around zero."""
+    """Draw lines over the evaluations, on a log scale unless another one is given."""
     for label, (values, look) in lines.items():
-        shown = style.finite(values) if linear_below else style.on_log_scale(values)
+        shown = style.on_log_scale(values) if scale is None else style.finite(values)
         axes.plot(rows["nfev"], shown, label=label, **{"lw": 1, **look})
-    style.dress(axes, ylabel, log=not linear_below)
-    if linear_below:
-        axes.set_yscale("symlog", linthresh=10.0 ** math.ceil(math.log10(linear_below)))
+    style.dress(axes, ylabel, log=scale is None)
+    if scale is not None:
+        axes.set_yscale(**scale)
 
 
 def _draw_values(axes: Any, rows: NDArray[Any], fopt: float | None) -> None:
     """Draw best, generation best and median, as differences to ``fopt`` or `_floor`.
 
-    If the generations stay away from the best value, as on a noisy objective, a log scale would
-    show nothing of the best value after it was found: the scale is then linear around zero.
+    If the generations stay away from the best value, as on a noisy objective, their difference to
+    it would show nothing of the best value after it was found: f itself is drawn.
     """
     floor = _floor(rows["best"]) if fopt is None else fopt
     noise = _noise(rows, floor)
@@ -141,7 +142,17 @@ def _draw_values(axes: Any, rows: NDArray[Any], fopt: float | None) -> None:
         "median": (rows["median"] - floor, {"color": style.BLACK, "lw": 0.6}),
     }
     label = "f" if floor == 0 else f"f − ({floor:.6g})"
-    _draw_lines(axes, rows, label, lines, linear_below=noise)
+    _draw_lines(axes, rows, label, lines, _scale(rows["best"] - floor, noise) if noise else None)
+
+
+def _scale(best: NDArray[Any], noise: float) -> _Scale | None:
+    """Return the scale for values with noise; None, for a log scale, if they are positive."""
+    finite = best[np.isfinite(best)]
+    if finite[-1] > 0:
+        return None
+    if finite[0] < 0:
+        return {"value": "linear"}
+    return {"value": "symlog", "linthresh": 10.0 ** math.ceil(math.log10(noise))}
 
 
 def _noise(rows: NDArray[Any], floor: float) -> float:
