@@ -289,6 +289,76 @@ def test_arrays_that_do_not_fit_are_named(field, wrong, tmp_path):
         fmnes.Optimizer.load(path)
 
 
+def test_more_axes_than_a_small_search_has_variables(tmp_path):
+    """The layout of a state is compared with that of a search of seven variables."""
+    opt = drive(start(fmnes.Auto(axes=20), dim=40), 12)
+    for other in round_trips(opt, tmp_path):
+        assert_same_bits(drive(copy.deepcopy(opt), 12), drive(other, 12))
+
+
+def rotated_ellipsoid(x):
+    """All axes oblique and of different lengths: the method auto ends with a full matrix."""
+    Q = np.linalg.qr(np.random.default_rng(1).normal(size=(x.shape[-1],) * 2)).Q
+    return ellipsoid(x @ Q)
+
+
+def test_arrays_that_change_their_shape_go_along(tmp_path):
+    """Before, at and after the generation in which a full matrix takes the place of the axes."""
+    opt, path = start("auto", dim=10, rng=3), tmp_path / "search.npz"
+    while opt._state.B.size == 0 and opt.nit < 400:
+        drive(opt, 1, rotated_ellipsoid)
+    full_from, end = opt.nit, opt.nit + 20
+    assert opt._state.B.shape == (10, 10)
+    assert (opt._state.V.shape, opt._state.S.shape) == ((10, 0), (0,))
+    assert full_from % 10 == 0
+    drive(opt, end - opt.nit, rotated_ellipsoid)
+    for saved_at in (full_from - 1, full_from, full_from + 7):
+        drive(start("auto", dim=10, rng=3), saved_at, rotated_ellipsoid).save(path)
+        other = fmnes.Optimizer.load(path)
+        assert (other._state.B.size > 0) == (saved_at >= full_from)
+        assert_same_bits(opt, drive(other, end - saved_at, rotated_ellipsoid))
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("V", np.zeros((9, 4))),
+        ("V", np.zeros((10, 11))),
+        ("V", np.zeros(10)),
+        ("V", np.zeros((10, 0))),
+        ("V", np.zeros((10, 4, 1))),
+        ("V", np.zeros((10, 4), np.float32)),
+        ("S", np.ones(3)),
+        ("S", np.ones(0)),
+        ("S", np.ones((4, 1))),
+        ("S", np.ones(())),
+        ("B", np.eye(9)),
+        ("B", np.zeros((0, 10))),
+        ("B", np.zeros((10, 0))),
+        ("B", np.zeros(10)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value.shape}-{value.dtype}",
+)
+def test_axes_that_do_not_fit_are_refused(field, wrong, tmp_path):
+    path = tmp_path / "search.npz"
+    content = drive(start("auto", dim=10), 3).to_saved()
+    assert content["state"].V.shape == (10, 4)
+    content["state"] = content["state"]._replace(**{field: wrong})
+    npz.write(path, content)
+    with pytest.raises(ValueError, match=r"^path: .*state\.[VSB]: expected "):
+        fmnes.Optimizer.load(path)
+
+
+def test_a_state_with_neither_axes_nor_a_matrix_is_refused(tmp_path):
+    path = tmp_path / "search.npz"
+    content = drive(start("auto", dim=10), 3).to_saved()
+    nothing = {"V": np.zeros((10, 0)), "S": np.ones(0)}
+    content["state"] = content["state"]._replace(**nothing)
+    npz.write(path, content)
+    with pytest.raises(ValueError, match=r"^path: .*state"):
+        fmnes.Optimizer.load(path)
+
+
 def test_a_file_of_another_version_loads_with_a_warning(tmp_path, caplog):
     path = tmp_path / "search.npz"
     opt = drive(start("cr-fm-nes"), 3)

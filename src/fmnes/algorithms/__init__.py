@@ -48,7 +48,8 @@ class Algorithm(Protocol):
     LINEAR: bool  # O(d) time a candidate, and candidates can be built one by one
     ANTITHETIC: bool  # z has lambda/2 rows; candidate i + lambda/2 mirrors candidate i
     # For each array that grows: what its sizes are. "d" is the dimension, "0|d" nothing or d, any
-    # other name a number from 0 to d, the same one for all arrays. {} for most methods.
+    # other name a number from 0 to d, the same one for all arrays. They are not all 0. {} for most
+    # methods.
     GROWING: dict[str, tuple[str, ...]]
     Settings: type[Any]
     Params: type[Any]

@@ -426,7 +426,7 @@ def resized(params: Params, state: State) -> State:
         return state._replace(
             B=gaussian.stretched(xp, axes, eye), p_c=path, V=state.V[:, :0], S=state.S[:0]
         )
-    if k + 1 < room or room == params.most_axes:
+    if k + 1 < room or room >= params.most_axes:
         return state
     more = min(room, params.most_axes - room)
     ones = xp.ones(more, dtype=state.S.dtype, device=device(state.S))

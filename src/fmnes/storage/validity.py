@@ -193,7 +193,8 @@ def _check_state(method: Algorithm, saved: dict[str, Any]) -> None:
     setup, state = saved["setup"], saved["state"]
     mean, xp = setup.mean, array_namespace(setup.mean)
     dim, one = mean.shape[0], array_namespace(mean).ones(_SMALL, dtype=mean.dtype)
-    params = method.params(_SMALL, method.default_popsize(_SMALL), setup.settings)
+    # Default settings: those of the search may ask for more axes than a small search has variables.
+    params = method.params(_SMALL, method.default_popsize(_SMALL))
     like = method.init(params, one, one[0], Shape(D=one), one)
     sizes = {"d": dim}
     for name, small in like._asdict().items():
@@ -203,6 +204,8 @@ def _check_state(method: Algorithm, saved: dict[str, Any]) -> None:
         else:
             shape = tuple(dim if size == _SMALL else size for size in small.shape)
         _check_layout(f"state.{name}", value, shape, small.dtype)
+    if method.GROWING and not any(sizes[name] for name in sizes if name != "d"):
+        raise ValueError(f"state: expected one of {', '.join(method.GROWING)}, got empty arrays")
     for name in ("initial", "best"):
         if saved[name] is not None:
             _check_array(name, saved[name], mean)
