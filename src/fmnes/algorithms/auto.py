@@ -368,11 +368,13 @@ def _woken(
     """The axes with those scouts that have found one; these start again from fresh directions.
 
     One long axis is always there: Rosenbrock's valley is lost before the evidence for it is enough.
+    Only one scout at a time becomes an axis, because they are not at right angles to each other.
     """
     W = _across(xp, axes, scouts)
     found = constant(xp, [_NEW, 1 / _NEW], W)
     alone = xp.stack([~xp.any(axes.S > 1), xp.any(xp.inf < axes.S)])
     awake = ((evidence > _WAKE) | alone) & (norm2(xp, W.T) > 0.5)
+    awake = xp.stack([awake[0], awake[1] & ~awake[0]])
     axes = gaussian.with_new(xp, axes, W, xp.where(awake, found, 1.0))
     again = awake | (xp.max(W * W, axis=0) > _ALONG) | (norm2(xp, W.T) < 0.5)
     W = _across(xp, axes, xp.where(again, fresh, W))
@@ -380,10 +382,14 @@ def _woken(
 
 
 def _across(xp: Namespace, axes: Axes, W: Array) -> Array:
-    """The columns at right angles to the axes, at length 1."""
-    W = W - axes.V @ (axes.V.T @ W)
-    lengths = xp.sqrt(xp.sum(W * W, axis=0))
-    return W / xp.where(lengths > 0, lengths, 1.0)
+    """The columns at right angles to the axes, at length 1; 0 if only rounding is left of one."""
+    beside = W - axes.V @ (axes.V.T @ W)
+    lengths, before = xp.sqrt(norm2(xp, beside.T)), xp.sqrt(norm2(xp, W.T))
+    left = lengths > _LEAST_SHARE * before
+    return xp.where(left, beside / xp.where(left, lengths, 1.0), 0.0)
+
+
+_LEAST_SHARE = 1e-3
 
 
 # === The full matrix ===
