@@ -233,6 +233,9 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     # holds distance weights, of which the difference to w_hat is kept.
     odd_hat, _ = _by_pair(xp, params.phase.w_hat, z, f, norm_z2)
     gm = _steps(state, (odd + (selection.odd - odd_hat)) @ z)
+    # A pair at opposite ends has the weight 0, and not what rounding leaves of it with ties.
+    rounding = float(4 * math.sqrt(params.popsize) * xp.finfo(z.dtype).eps * params.scores[0])
+    w = xp.where(xp.abs(w) > rounding, w, 0.0)
     # A direction counts, whatever the length of the draw (b).
     w = w * params.dim / at_least(xp, norm_z2, xp.finfo(z.dtype).smallest_normal)
     eta_sigma = phases.eta_sigma(
