@@ -53,7 +53,7 @@ def moments(xp: Namespace, axes: Axes, w: Array, z: Array, t: Array) -> Moments:
     weighted = w[:, None] * along
     eye = xp.eye(V.shape[1], dtype=V.dtype, device=device(V))
     return Moments(
-        along.T @ weighted - t * eye,
+        along.T @ weighted - t * in_use(xp, axes) * eye,
         beside.T @ weighted,
         w @ (beside * beside) - t * (1 - norm2(xp, V)),
     )
