@@ -44,6 +44,29 @@ def test_numbers_of_numpy_become_python_numbers(settings, field):
     assert type(getattr(settings, field)) in (bool, float)
 
 
+@pytest.mark.parametrize("axes", [0, -1, 2.5, "3", True, math.nan])
+def test_the_number_of_axes_is_a_positive_integer(axes):
+    with pytest.raises((TypeError, ValueError), match=r"^axes: expected .*, got "):
+        fmnes.Auto(axes=axes)
+
+
+@pytest.mark.parametrize("axes", [1, 5, np.int64(5)])
+def test_as_many_axes_as_variables_are_allowed(axes):
+    opt = fmnes.Optimizer(np.zeros(5), 1.0, method=fmnes.Auto(axes=axes), rng=1)
+    assert opt.ask().shape == (opt.popsize, 5)
+
+
+def test_more_axes_than_variables_are_refused_before_the_first_evaluation():
+    def fun(x):
+        raise AssertionError("evaluated")
+
+    method = fmnes.Auto(axes=6)
+    with pytest.raises(ValueError, match=r"^axes: expected at most .* 5, got 6$"):
+        fmnes.minimize(fun, np.zeros(5), 1.0, method=method, rng=1, maxfevals=100)
+    with pytest.raises(ValueError, match=r"^axes: expected at most .* 5, got 6$"):
+        fmnes.Optimizer(np.zeros(5), 1.0, method=method, rng=1)
+
+
 @pytest.mark.parametrize("eta", [1.5, 1.0 + 1e-9])
 def test_the_rate_of_r1_nes_is_at_most_1(eta):
     with pytest.raises(ValueError, match=r"^eta: "):
