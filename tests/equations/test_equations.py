@@ -15,6 +15,7 @@ from equations import transcriptions as slow
 
 from fmnes.algorithms import METHODS, cr_fm_nes, fm_nes, r1_nes, vd_cma
 from fmnes.algorithms import _full_gaussian as full
+from fmnes.algorithms._records import Shape
 
 DIMS = [2, 3, 10, 25]
 RTOL = 1e-10
@@ -152,6 +153,52 @@ def cma_tell(state, z, f):
     return state | slow.cma_es_tell(state | {"root": state["B"] * state["D"]}, z, f)
 
 
+def random_axes(rng, dim, count, room):
+    """Orthonormal columns, one in three close to a coordinate, long or short; the rest unused.
+
+    One in three is so close to 1 that it may be dropped.
+    """
+    V, S = np.zeros((dim, room)), np.ones(room)
+    columns = rng.normal(size=(dim, dim)) / np.sqrt(dim)
+    columns[:, rng.integers(dim)] += np.eye(dim)[rng.integers(dim)] * rng.integers(3)
+    V[:, :count] = np.linalg.qr(columns).Q[:, :count]
+    S[:count] = np.exp(rng.uniform(0.1, [[0.2], [2.0], [7.0]], size=(3, count)))[
+        rng.integers(3, size=count), range(count)
+    ]
+    S[:count] **= rng.choice([-0.7, 1.0], size=count)
+    order = np.argsort(-S, kind="stable")
+    return V[:, order], S[order]
+
+
+def random_auto(rng, dim, full_stage=None, scouts=True):
+    """With axes and scouts, or with the full matrix; evidence on both sides of its threshold."""
+    room = int(rng.integers(1, min(dim, 6) + 1))
+    V, S = random_axes(rng, dim, int(rng.integers(0, room + 1)), room)
+    W = rng.normal(size=(dim, 2)) * scouts
+    W[rng.integers(dim), :] *= rng.integers(1, 5)
+    W = np.column_stack([slow.across(V, column) for column in W.T])
+    noise = math.exp(rng.normal())
+    state = random_location(rng, dim) | {
+        "D": random_scales(rng, dim),
+        "V": V,
+        "S": S,
+        "B": np.zeros((0, 0)),
+        "scouts": W,
+        "evidence": rng.choice([0.0, 3.0, 20.0], size=2) + rng.uniform(0, 1, size=2),
+        "E": rng.normal(size=dim) * math.exp(rng.normal()) / math.sqrt(dim),
+        "A": noise * rng.uniform(-0.1, 0.5) / dim,
+        "N": noise,
+    }
+    if full_stage or (full_stage is None and rng.integers(4) == 0):
+        state |= {"V": V[:, :0], "S": S[:0], "B": random_root(rng, dim)}
+    return state
+
+
+def matrix_of(V, S):
+    """R, by which axes are compared: their signs are arbitrary."""
+    return slow.auto_R({"V": V, "S": S})
+
+
 LOCATION = {"mean": "m", "sigma": "sigma"}
 VD = LOCATION | {"D": "D", "v": "v"}
 CASES = {
@@ -203,6 +250,15 @@ CASES = {
         cma_tell,
         ("p_s", "p_c"),
     ),
+    "auto": Case(
+        LOCATION
+        | {name: name for name in ("D", "V", "S", "B", "scouts", "evidence", "p_sigma", "p_c")}
+        | {"D_gradient": "E", "D_signal": "A", "D_noise": "N"},
+        random_auto,
+        slow.auto_ask,
+        slow.auto_tell,
+        ("p_sigma", "p_c"),
+    ),
 }
 
 
@@ -217,15 +273,20 @@ def library_state(name, state):
 
 
 def agree(name, spread, new, expected):
-    """Each field to RTOL of its largest entry (D, s: of each entry; m: of the spread of x)."""
+    """Each field to RTOL of its largest entry (D, s, S: of each entry; m: of the spread of x)."""
     for field, letter in CASES[name].letters.items():
         ours, theirs = np.asarray(getattr(new, field)), np.asarray(expected[letter])
         assert ours.shape == theirs.shape
         assert ours.dtype == np.float64
-        if letter in ("D", "s"):
+        if letter == "V" and ours.size:
+            ours, theirs = matrix_of(ours, new.S), matrix_of(theirs, expected["S"])
+            inverses = np.linalg.inv(ours), np.linalg.inv(theirs)
+            atol = RTOL * np.max(np.abs(inverses[1]))
+            np.testing.assert_allclose(*inverses, rtol=0, atol=atol, err_msg="V (inverse)")
+        if letter in ("D", "s", "S"):
             np.testing.assert_allclose(ours, theirs, rtol=RTOL, err_msg=letter)
             continue
-        atol = RTOL * (spread if letter == "m" else np.max(np.abs(theirs)))
+        atol = RTOL * (spread if letter == "m" else np.max(np.abs(theirs), initial=0.0))
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol, err_msg=letter)
 
 
@@ -421,6 +482,137 @@ def test_cr_fm_nes_with_rates_of_ones_own(settings, values, phase):
         state = lead_to_phase(with_paths("cr-fm-nes", state, rng, 0.5), z, f, phase, rng)
         check("cr-fm-nes", state, z, f, **settings)
         check_paper_variant(rng, dim, values, phase, **settings)
+
+
+# --- auto: axes that come and go -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_auto_from_many_states(seed):
+    """Both stages, all phases, values of all kinds; short paths and long ones."""
+    rng = np.random.default_rng(seed)
+    for dim in range(2, 13):
+        values = VALUES[rng.integers(len(VALUES))]
+        state, z, lam = population("auto", dim, rng, rng.choice([None, 4 * dim + 4]))
+        state = with_paths("auto", state, rng, rng.choice([0.05, 1.0, 5.0]))
+        f = values(rng, lam)
+        phase = ("move", "stag", "conv")[rng.integers(3)]
+        check("auto", lead_to_phase(state, z, f, phase, rng), z, f)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_auto_in_its_first_generation(dim):
+    """Without axes and scouts, as it starts."""
+    rng = np.random.default_rng(dim)
+    _, z, lam = population("auto", dim, rng)
+    module = METHODS["auto"]
+    params = module.params(dim, lam)
+    first = module.init(
+        params, np.zeros(dim), np.asarray(1.0), Shape(D=random_scales(rng, dim)), z[0]
+    )
+    state = {letter: getattr(first, field) for field, letter in CASES["auto"].letters.items()}
+    omega = slow.auto_normal_scores(lam)
+    assert state["N"] == pytest.approx(2 * dim * sum(o**2 for o in omega))
+    assert state["A"] == pytest.approx(0.3 * state["N"] / dim)
+    check("auto", state, z, distinct(rng, lam))
+
+
+def axes_state(rng, dim, **changes):
+    state, z, lam = population("auto", dim, rng)
+    while state["B"].size:
+        state = random_auto(rng, dim)
+    return with_paths("auto", state, rng, 1.0) | changes, z, lam
+
+
+@pytest.mark.parametrize("dim", [2, 3, 10])
+def test_auto_makes_an_axis_of_one_scout_at_a_time(dim):
+    """Two scouts in the same direction, both with all the evidence: the axes stay orthonormal."""
+    rng, module = np.random.default_rng(dim), METHODS["auto"]
+    s = rng.normal(size=dim)
+    scouts = np.column_stack([s, s]) / np.linalg.norm(s)
+    room = min(dim, 4)
+    changes = {"V": np.zeros((dim, room)), "S": np.ones(room), "scouts": scouts}
+    state, z, lam = axes_state(rng, dim, **changes, evidence=np.full(2, 30.0))
+    check("auto", state, z, distinct(rng, lam))
+    ours = library_state("auto", state)
+    for _ in range(5):
+        z = rng.normal(size=z.shape)
+        ours = module.tell(module.params(dim, lam), ours, z, distinct(rng, lam))
+        assert all(np.all(np.isfinite(field)) for field in ours)
+        used = ours.V[:, ours.S != 1]
+        np.testing.assert_allclose(used.T @ used, np.eye(used.shape[1]), atol=1e-12)
+        np.testing.assert_allclose(used.T @ ours.scouts, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 10])
+def test_auto_columns_not_in_use_change_nothing(dim):
+    """Not even if a long path leads to a step that is shortened."""
+    rng, module = np.random.default_rng(dim), METHODS["auto"]
+    for _ in range(20):
+        V, S = random_axes(rng, dim, 1, 1)
+        changes = {"V": V, "S": S, "evidence": np.zeros(2)}
+        state, z, lam = axes_state(rng, dim, **changes)
+        state["p_c"] = 30 * state["p_c"]
+        f = distinct(rng, lam)
+        wider = {"V": np.column_stack([V, 0 * V]), "S": np.append(S, 1.0)}
+        if S[0] < 1:  # the longest first
+            wider = {"V": wider["V"][:, ::-1], "S": wider["S"][::-1]}
+        a, b = (
+            module.tell(module.params(dim, lam), library_state("auto", start), z, f)
+            for start in (state, state | wider)
+        )
+        if np.any(b.S[b.S != 1] > 1) == np.any(a.S > 1):  # else there was no room for a long axis
+            np.testing.assert_allclose(a.D, b.D, rtol=1e-12)
+            np.testing.assert_allclose(matrix_of(a.V, a.S), matrix_of(b.V, b.S), atol=1e-10)
+
+
+@pytest.mark.parametrize("dim", [3, 9])
+def test_auto_pairs_at_opposite_ends_are_no_evidence(dim):
+    """Their weights sum to 0. With ties only rounding is left, which says nothing."""
+    rng, module = np.random.default_rng(dim), METHODS["auto"]
+    for _ in range(20):
+        state, z, _ = axes_state(rng, dim, evidence=np.asarray([0.0, 5.0]))
+        state |= {"A": 0.0, "scouts": np.roll(np.eye(dim)[:, :2] * 0.8 + 0.2, 1, axis=0)}
+        state |= {"V": np.zeros((dim, 1)), "S": np.ones(1)}
+        better = rng.integers(1, 3, size=len(z)).astype(float)
+        new = module.tell(
+            module.params(dim, 2 * len(z)),
+            library_state("auto", state),
+            z,
+            np.concatenate([better, -better]),
+        )
+        assert new.evidence[1] in (5.0 - 0.4, 0.0)
+
+
+@pytest.mark.parametrize(("dim", "axes"), [(10, None), (20, 3), (40, 20)])
+def test_auto_has_a_full_matrix_from_some_number_of_axes_on(dim, axes):
+    rng, module = np.random.default_rng(dim), METHODS["auto"]
+    params = module.params(dim, module.default_popsize(dim), module.Settings(axes=axes))
+    assert params.refresh_every == 10
+    for count in range(1, dim // 8 + 2):
+        V, S = random_axes(rng, dim, count, dim // 8 + 2)
+        state, _, _ = axes_state(rng, dim, V=V, S=S)
+        new = module.resized(params, library_state("auto", state))
+        if count < 1 + dim // 8:
+            assert new.B.size == 0
+            np.testing.assert_allclose(matrix_of(new.V, new.S), matrix_of(V, S), rtol=1e-14)
+            continue
+        root = slow.power(slow.auto_R(state), 0.5)
+        np.testing.assert_allclose(new.B, root, rtol=0, atol=1e-12 * np.max(root))
+        q = np.linalg.inv(root) @ (state["p_c"] / state["D"])
+        np.testing.assert_allclose(new.p_c, q, rtol=0, atol=1e-10 * np.max(np.abs(q)))
+        assert (new.V.shape, new.S.shape) == ((dim, 0), (0,))
+        np.testing.assert_array_equal(new.D, state["D"])
+
+
+def test_auto_has_no_full_matrix_if_so_many_axes_are_not_allowed():
+    rng, module = np.random.default_rng(1), METHODS["auto"]
+    V, S = random_axes(rng, 20, 2, 2)
+    state, _, lam = axes_state(rng, 20, V=V, S=S)
+    new = module.resized(
+        module.params(20, lam, module.Settings(axes=2)), library_state("auto", state)
+    )
+    assert new.B.size == 0
 
 
 # --- When CMA-ES looks at its axes ---------------------------------------------------------------

@@ -8,6 +8,7 @@ Every ``*_ask(state, z)`` returns the population, every ``*_tell(state, z, f)`` 
 """
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 from scipy.linalg import expm, sqrtm
@@ -332,6 +333,238 @@ def fm_nes_tell(state, z, f, largest_stretch=math.inf):
     if state["always_feasible"] and not always_feasible:
         new["B"], p_c, new["gamma"] = state["B_0"], np.zeros(d), 1.0
     return new | {"p_c": p_c, "B_0": state["B_0"], "always_feasible": always_feasible}
+
+
+# --- auto (docs/methods/auto.md) -----------------------------------------------------------------
+
+
+def auto_R(state, exponent=1.0):
+    """I + V (S - I) V^T, to some power; columns of zeros in V are no axes."""
+    R = np.eye(len(state["V"]))
+    for v, s in zip(state["V"].T, state["S"], strict=True):
+        R = R + (s**exponent - 1) * np.outer(v, v)
+    return R
+
+
+def power(A, exponent):
+    """A symmetric positive matrix to some power."""
+    values, vectors = np.linalg.eigh(A)
+    return sum(e**exponent * np.outer(v, v) for e, v in zip(values, vectors.T, strict=True))
+
+
+def auto_root(state):
+    """R^(1/2) of (a), or B."""
+    return auto_R(state, 0.5) if state["B"].size == 0 else state["B"]
+
+
+def auto_ask(state, z):
+    A = np.diag(state["D"]) @ auto_root(state)
+    return np.array([state["m"] + state["sigma"] * A @ zi for zi in both_halves(z)])
+
+
+def auto_normal_scores(lam):
+    """omega of (b), best first."""
+    hat = [w / sum(w_hat(lam)) for w in w_hat(lam)]
+    u = [-NormalDist().inv_cdf((i - 0.375) / (lam + 0.25)) for i in range(1, lam + 1)]
+    factor = sum(h * ui for h, ui in zip(hat, u, strict=True)) / sum(ui**2 for ui in u)
+    return [ui * factor for ui in u]
+
+
+def auto_shape_weights(f, z):
+    """w of (b), of each candidate."""
+    omega = weight_of_each(auto_normal_scores(len(z)), f, z)
+    return [o * len(zi) / (zi @ zi) for o, zi in zip(omega, z, strict=True)]
+
+
+def auto_tell(state, z, f):
+    if flat(f):
+        return dict(state)
+    z, D = both_halves(z), state["D"]
+    lam, d, lam_F = len(z), len(state["m"]), count_feasible(f)
+    mu_eff = mu_eff_nes(lam)
+    p_sigma, phase, w_mean = phase_and_weights(state, z, f)
+    root, c_c = auto_root(state), c_c_cma(d, mu_eff)
+    zbar = weighted(w_mean, z)
+    step = math.sqrt(c_c * (2 - c_c) * mu_eff) * zbar
+    rate_sigma = eta_sigma(phase, d, lam_F)
+    if phase == "stag":
+        rate_sigma = max(rate_sigma, math.tanh(d / (64 * mu_eff)))
+    G_sigma = sum(wi * (zi @ zi) for wi, zi in zip(w_mean, z, strict=True)) / d
+    new = dict(state) | {
+        "m": state["m"] + state["sigma"] * D * (root @ zbar),
+        "sigma": state["sigma"] * math.exp(rate_sigma * G_sigma / 2),
+        "p_sigma": p_sigma,
+    }
+    w = auto_shape_weights(f, z)
+    if state["B"].size > 0:
+        q = (1 - c_c) * state["p_c"] + step
+        return new | auto_matrix(state["B"], q, lam_F, w, z)
+    new["p_c"] = (1 - c_c) * state["p_c"] + D * (root @ step)
+    return new | auto_axes(state, new["p_c"], phase, lam_F, w_mean, w, z)
+
+
+def auto_matrix(B, q, lam_F, w, z):
+    """(j)."""
+    lam, d = len(z), len(q)
+    mu_eff = mu_eff_nes(lam)
+    c_1 = 1 / (2 * ((d + 1) / 2 + 1) * (d + 1) ** 0.75 + mu_eff / 2)
+    c_mu = 4 * min(c_1 * (mu_eff + 1 / mu_eff - 2 + lam / (2 * (lam + 5))), 1 - c_1)
+    G = weighted(w, [np.outer(zi, zi) for zi in z])
+    half = lam_F / lam * (c_mu * G + c_1 * np.outer(q, q)) / 2
+    values, vectors = np.linalg.eigh(half)
+    half = vectors @ np.diag(np.clip(values, -0.35, 0.35)) @ vectors.T
+    half = half - np.trace(half) / d * np.eye(d)
+    return {"B": B @ expm(half), "p_c": expm(-half) @ q}
+
+
+def auto_axes(state, p_c, phase, lam_F, w_mean, w, z):
+    D, scouts, evidence = state["D"], state["scouts"], state["evidence"]
+    lam, d, room = len(z), len(D), len(state["S"])
+    mu_eff, eye = mu_eff_nes(lam), np.eye(len(D))
+    used = [j for j in range(len(state["S"])) if np.any(state["V"][:, j] != 0)]
+    V, S = state["V"][:, used], state["S"][used]
+    long = [s > 1 for s in S]
+    q, q_old = auto_R(state, -0.5) @ (p_c / D), auto_R(state, -0.5) @ (state["p_c"] / D)
+    Q, p = eye - V @ V.T, np.diag(V @ V.T)
+    G = weighted(w, [np.outer(zi, zi) for zi in z])
+    P = np.outer(q, q) - (q @ q) * eye / d
+    M, X, g = V.T @ G @ V, Q @ G @ V, np.diag(Q @ G @ Q)
+    M_P, X_P, g_P = V.T @ P @ V, Q @ P @ V, np.diag(Q @ P @ Q)
+    eta_B, c_1 = eta_B_cr_fm_nes(d, lam_F), c_1_cr_fm_nes(d, lam, lam_F, "safe")
+
+    # (h)
+    h = g - sum(g) / d
+    A = state["A"] + 0.02 * (h @ state["E"] - state["A"])
+    noise = state["N"] + 0.02 * (h @ h - state["N"])
+    E = state["E"] + (h - state["E"]) / d
+    r_D = min(max((d * A / noise - 0.1) / 0.2, 0.1), 1.0)
+
+    # (d), (e)
+    a = r_D * (1.5 * eta_B * g + c_1 * g_P) / (2 * (1 - p + p * p))
+    k = len(S)
+    rho = [1.0 if long_j else 0.1 for long_j in long]
+    c = [s**-0.5 if s > 1 else s**0.5 for s in S]
+    B = V.T @ np.diag(a) @ V
+    N, Y = np.zeros((k, k)), np.zeros((d, k))
+    for i in range(k):
+        for j in range(k):
+            N[i, j] = eta_B * math.sqrt(rho[i] * rho[j]) * M[i, j] + c_1 * M_P[i, j]
+            N[i, j] -= 2 * c[i] * B[i, j] * c[j]
+    for j in range(k):
+        Y[:, j] = 0.1 * eta_B * X[:, j] + c_1 * X_P[:, j]
+        Y[:, j] -= 2 * c[j] * (a * V[:, j] - V @ B[:, j])
+        if phase != "move":
+            Y[:, j] *= min(1, 20 / math.sqrt(S[j]))
+    turns = [np.linalg.norm(Y[:, j]) * math.sqrt(S[j]) / abs(S[j] - 1) for j in range(k)]
+    largest = max([*abs(a), *abs(N).ravel(), *turns])
+    fraction = min(1, 0.7 / largest)
+    a, N, Y = fraction * a, fraction * N, fraction * Y
+    for j in range(k):
+        if long[j]:
+            N[j, j] = max(N[j, j], 2 * (math.sqrt(1.02 / S[j]) - 1))
+        else:
+            N[j, j] = min(N[j, j], 2 * (math.sqrt(1 / (1.02 * S[j])) - 1))
+
+    # (f), (g)
+    left, singular, _ = np.linalg.svd(np.diag(np.sqrt(S)) @ (np.eye(k) + N / 2))
+    V, Y, S = V @ left, Y @ left, singular**2
+    keep = abs(S - 1) > 0.001
+    V, Y, S, k = V[:, keep], Y[:, keep], S[keep], sum(keep)
+    D = D * np.exp(a)
+    I_l, I_s = np.eye(d), np.eye(d)
+    for j in range(k):
+        u = V[:, j] + Y[:, j] * math.sqrt(S[j]) / (S[j] - 1)
+        u = u / np.linalg.norm(u)
+        if S[j] > 1:
+            b = math.sqrt(S[j] - 1) * np.exp(-a) * u
+            I_l = I_l + np.outer(b, b)
+        else:
+            b = math.sqrt(1 / S[j] - 1) * np.exp(a) * u
+            I_s = I_s + np.outer(b, b)
+    T = power(I_s, -0.5)
+    values, vectors = np.linalg.eigh(T @ I_l @ T)
+    not_1 = sorted(range(d), key=lambda j: -abs(values[j] - 1) / values[j] ** 0.5)[:k]
+    not_1 = [j for j in not_1 if abs(values[j] - 1) > 0.001]
+    V, S, k = vectors[:, not_1], values[not_1], len(not_1)
+
+    # An axis along a coordinate becomes a scale; one of length 1 is dropped.
+    keep = []
+    for j in range(k):
+        i = int(np.argmax(abs(V[:, j])))
+        if V[i, j] ** 2 > 0.7:
+            D[i] *= math.sqrt(S[j])
+        else:
+            keep.append(j)
+    V, S = V[:, keep], S[keep]
+    keep = []
+    for j in range(len(S)):
+        if j == int(np.argmax(S)) and S[j] > 1:
+            S[j] = max(S[j], 1.1)
+        if not 1 / 1.1 < S[j] < 1.1:
+            keep.append(j)
+    V, S = V[:, keep], S[keep]
+
+    # (i)
+    trust = 1 - (r_D - 0.1) / 0.9
+    zbar = weighted(w_mean, z)
+    half = lam // 2
+    w_plus = [w[i] + w[i + half] for i in range(half)]
+    w_plus = [0.0 if abs(wi) < 1e-12 else wi for wi in w_plus]  # a pair at opposite ends
+    w_minus = [w_mean[i] - w_mean[i + half] for i in range(half)]
+    s_1, s_2 = scouts.T
+    squares = sum(wi * (s_2 @ Q @ zi) ** 2 for wi, zi in zip(w_plus, z[:half], strict=True))
+    if squares != 0:
+        squares = squares / math.sqrt(2 * sum(wi**2 for wi in w_plus))
+    evidence = [
+        evidence[0] + trust * np.sign(s_1 @ q_old) * math.sqrt(mu_eff) * (s_1 @ zbar) - 0.4,
+        evidence[1] - trust * squares - 0.4,
+    ]
+    evidence = [max(0.0, e) for e in evidence]
+    moved = []
+    for s, sign in ((s_1, 1), (s_2, -1)):
+        X = c_1 * (Q @ q) * (s @ Q @ q)
+        for wi, zi in zip(w, z, strict=True):
+            X = X + 0.2 * eta_B * wi * (Q @ zi) * (s @ Q @ zi)
+        X = X - s * (s @ X)
+        moved.append((D / state["D"]) ** -sign * (s + sign * math.sqrt(2) * X))
+    fresh = [
+        weighted(w_minus, z[:half]),
+        weighted([p * m for p, m in zip(w_plus, w_minus, strict=True)], z[:half]),
+    ]
+    wakes, again = [False, False], [False, False]
+    moved = [across(V, s) for s in moved]
+    for i in range(2):
+        wanted = evidence[i] > 15 or (i == 0 and not np.any(S > 1))
+        wakes[i] = wanted and np.any(moved[i] != 0) and not wakes[0]
+        again[i] = wakes[i] or not np.any(moved[i] != 0) or max(moved[i] ** 2) > 0.7
+    for i in range(2):
+        if wakes[i] and len(S) < room:
+            V, S = np.column_stack([V, moved[i]]), np.append(S, [2.0, 0.5][i])
+        if again[i]:
+            moved[i], evidence[i] = fresh[i], 0.0
+    moved = np.array([across(V, s) for s in moved]).T
+    log_det = sum(math.log(Di) for Di in D) / d + sum(math.log(s) for s in S) / (2 * d)
+    V = np.column_stack([V, np.zeros((d, room - len(S)))])
+    S = np.append(S, np.ones(room - len(S)))
+    order = np.argsort(-S, kind="stable")
+    return {
+        "D": D / math.exp(log_det),
+        "V": V[:, order],
+        "S": S[order],
+        "scouts": moved,
+        "evidence": np.array(evidence),
+        "p_c": p_c,
+        "E": E,
+        "A": A,
+        "N": noise,
+    }
+
+
+def across(V, s):
+    """At right angles to the columns of V and of length 1; 0 if nothing is left of s."""
+    rest = s - V @ (V.T @ s)
+    length = np.linalg.norm(rest)
+    return rest / length if length > 1e-3 * np.linalg.norm(s) else 0 * s
 
 
 # --- xNES (3.4), SNES (3.5), R1-NES (3.6) --------------------------------------------------------
