@@ -187,7 +187,7 @@ def random_auto(rng, dim, full_stage=None, scouts=True):
         "evidence": rng.choice([0.0, 3.0, 20.0], size=2) + rng.uniform(0, 1, size=2),
         "E": rng.normal(size=dim) * math.exp(rng.normal()) / math.sqrt(dim),
         "A": noise * rng.uniform(-0.1, 0.5) / dim,
-        "N": noise,
+        "C": noise,
     }
     if full_stage or (full_stage is None and rng.integers(4) == 0):
         state |= {"V": V[:, :0], "S": S[:0], "B": random_root(rng, dim)}
@@ -253,7 +253,7 @@ CASES = {
     "auto": Case(
         LOCATION
         | {name: name for name in ("D", "V", "S", "B", "scouts", "evidence", "p_sigma", "p_c")}
-        | {"D_gradient": "E", "D_signal": "A", "D_noise": "N"},
+        | {"D_gradient": "E", "D_signal": "A", "D_noise": "C"},
         random_auto,
         slow.auto_ask,
         slow.auto_tell,
@@ -512,8 +512,8 @@ def test_auto_in_its_first_generation(dim):
     )
     state = {letter: getattr(first, field) for field, letter in CASES["auto"].letters.items()}
     omega = slow.auto_normal_scores(lam)
-    assert state["N"] == pytest.approx(2 * dim * sum(o**2 for o in omega))
-    assert state["A"] == pytest.approx(0.3 * state["N"] / dim)
+    assert state["C"] == pytest.approx(2 * dim * sum(o**2 for o in omega))
+    assert state["A"] == pytest.approx(0.3 * state["C"] / dim)
     check("auto", state, z, distinct(rng, lam))
 
 

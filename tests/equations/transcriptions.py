@@ -435,7 +435,7 @@ def auto_axes(state, p_c, phase, lam_F, w_mean, w, z):
     # (h)
     h = g - sum(g) / d
     A = state["A"] + 0.02 * (h @ state["E"] - state["A"])
-    noise = state["N"] + 0.02 * (h @ h - state["N"])
+    noise = state["C"] + 0.02 * (h @ h - state["C"])
     E = state["E"] + (h - state["E"]) / d
     r_D = min(max((d * A / noise - 0.1) / 0.2, 0.1), 1.0)
 
@@ -444,15 +444,15 @@ def auto_axes(state, p_c, phase, lam_F, w_mean, w, z):
     k = len(S)
     rho = [1.0 if long_j else 0.1 for long_j in long]
     c = [s**-0.5 if s > 1 else s**0.5 for s in S]
-    B = V.T @ np.diag(a) @ V
+    H = V.T @ np.diag(a) @ V
     N, Y = np.zeros((k, k)), np.zeros((d, k))
     for i in range(k):
         for j in range(k):
             N[i, j] = eta_B * math.sqrt(rho[i] * rho[j]) * M[i, j] + c_1 * M_P[i, j]
-            N[i, j] -= 2 * c[i] * B[i, j] * c[j]
+            N[i, j] -= 2 * c[i] * H[i, j] * c[j]
     for j in range(k):
         Y[:, j] = 0.1 * eta_B * X[:, j] + c_1 * X_P[:, j]
-        Y[:, j] -= 2 * c[j] * (a * V[:, j] - V @ B[:, j])
+        Y[:, j] -= 2 * c[j] * (a * V[:, j] - V @ H[:, j])
         if phase != "move":
             Y[:, j] *= min(1, 20 / math.sqrt(S[j]))
     turns = [np.linalg.norm(Y[:, j]) * math.sqrt(S[j]) / abs(S[j] - 1) for j in range(k)]
@@ -556,7 +556,7 @@ def auto_axes(state, p_c, phase, lam_F, w_mean, w, z):
         "p_c": p_c,
         "E": E,
         "A": A,
-        "N": noise,
+        "C": noise,
     }
 
 
