@@ -382,16 +382,19 @@ def auto_tell(state, z, f):
     z, D = both_halves(z), state["D"]
     lam, d, lam_F = len(z), len(state["m"]), count_feasible(f)
     mu_eff = mu_eff_nes(lam)
-    p_sigma, phase, w_mean = phase_and_weights(state, z, f)
+    p_sigma, phase, w_CR = phase_and_weights(state, z, f)
     root, c_c = auto_root(state), c_c_cma(d, mu_eff)
-    zbar = weighted(w_mean, z)
+    zbar = weighted(w_CR, z)
     step = math.sqrt(c_c * (2 - c_c) * mu_eff) * zbar
     rate_sigma = eta_sigma(phase, d, lam_F)
     if phase == "stag":
         rate_sigma = max(rate_sigma, math.tanh(d / (64 * mu_eff)))
-    G_sigma = sum(wi * (zi @ zi) for wi, zi in zip(w_mean, z, strict=True)) / d
+    G_sigma = sum(wi * (zi @ zi) for wi, zi in zip(w_CR, z, strict=True)) / d
+    omega = np.array(weight_of_each(auto_normal_scores(lam), f, z))
+    w_rank = np.array(weight_of_each(w_hat(lam), f, z)) - 1 / lam
+    w_mean = omega + w_CR - w_rank
     new = dict(state) | {
-        "m": state["m"] + state["sigma"] * D * (root @ zbar),
+        "m": state["m"] + state["sigma"] * D * (root @ weighted(w_mean, z)),
         "sigma": state["sigma"] * math.exp(rate_sigma * G_sigma / 2),
         "p_sigma": p_sigma,
     }
@@ -400,7 +403,7 @@ def auto_tell(state, z, f):
         q = (1 - c_c) * state["p_c"] + step
         return new | auto_matrix(state["B"], q, lam_F, w, z)
     new["p_c"] = (1 - c_c) * state["p_c"] + D * (root @ step)
-    return new | auto_axes(state, new["p_c"], phase, lam_F, w_mean, w, z)
+    return new | auto_axes(state, new["p_c"], phase, lam_F, w_CR, w, z)
 
 
 def auto_matrix(B, q, lam_F, w, z):
@@ -417,7 +420,7 @@ def auto_matrix(B, q, lam_F, w, z):
     return {"B": B @ expm(half), "p_c": expm(-half) @ q}
 
 
-def auto_axes(state, p_c, phase, lam_F, w_mean, w, z):
+def auto_axes(state, p_c, phase, lam_F, w_CR, w, z):
     D, scouts, evidence = state["D"], state["scouts"], state["evidence"]
     lam, d, room = len(z), len(D), len(state["S"])
     mu_eff, eye = mu_eff_nes(lam), np.eye(len(D))
@@ -506,11 +509,11 @@ def auto_axes(state, p_c, phase, lam_F, w_mean, w, z):
 
     # (i)
     trust = 1 - (r_D - 0.1) / 0.9
-    zbar = weighted(w_mean, z)
+    zbar = weighted(w_CR, z)
     half = lam // 2
     w_plus = [w[i] + w[i + half] for i in range(half)]
     w_plus = [0.0 if abs(wi) < 1e-12 else wi for wi in w_plus]  # a pair at opposite ends
-    w_minus = [w_mean[i] - w_mean[i + half] for i in range(half)]
+    w_minus = [w_CR[i] - w_CR[i + half] for i in range(half)]
     s_1, s_2 = scouts.T
     squares = sum(wi * (s_2 @ Q @ zi) ** 2 for wi, zi in zip(w_plus, z[:half], strict=True))
     if squares != 0:
