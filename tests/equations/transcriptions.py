@@ -391,8 +391,8 @@ def auto_tell(state, z, f):
         rate_sigma = max(rate_sigma, math.tanh(d / (64 * mu_eff)))
     G_sigma = sum(wi * (zi @ zi) for wi, zi in zip(w_CR, z, strict=True)) / d
     omega = np.array(weight_of_each(auto_normal_scores(lam), f, z))
-    w_rank = np.array(weight_of_each(w_hat(lam), f, z)) - 1 / lam
-    w_mean = omega + w_CR - w_rank
+    hat = np.array(weight_of_each(w_hat(lam), f, z)) / sum(w_hat(lam))
+    w_mean = omega + w_CR - (hat - 1 / lam)
     new = dict(state) | {
         "m": state["m"] + state["sigma"] * D * (root @ weighted(w_mean, z)),
         "sigma": state["sigma"] * math.exp(rate_sigma * G_sigma / 2),
