@@ -269,7 +269,7 @@ def test_the_warnings_of_tqdm_are_not_shown(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert _progress._tqdm_bar(10, 0)["total"] == 10
+        assert _progress._tqdm_bar(10, 0, "evaluations")["total"] == 10
     for name in ("tqdm.auto", "tqdm"):
         monkeypatch.delitem(sys.modules, name)
 
