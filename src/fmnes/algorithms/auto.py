@@ -50,6 +50,14 @@ class Auto:
         of the axes once there are more than d/8 of them: never if d/8 is more than this number.
     D : array_like of shape (d,), optional
         Initial scale of each coordinate beside sigma0. Ones by default.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> problem = fmnes.problems.ellipsoid(10)
+    >>> method = fmnes.Auto(axes=3)
+    >>> fmnes.minimize(problem, problem.x0, 2.0, method=method, ftarget=1e-8, rng=1).success
+    True
     """
 
     axes: int | None = None
