@@ -1,12 +1,12 @@
 """The method "auto": one method for every landscape.
 
 Its distribution is sigma^2 D R D with R = I + V (S - I) V^T (`_axes_gaussian`): separable scaling,
-and long or short axes across the coordinates whose number is found during the search. Mean, step
-size and phases are those of CR-FM-NES. Two scouts, a long one and a short one, look for the next
+and long or short axes across the coordinates whose number is found during the search. Step size
+and phases are those of CR-FM-NES. Two scouts, a long one and a short one, look for the next
 axis without taking part in the sampling. If axes keep coming, a full matrix takes their place.
 
-There is no paper; docs/methods/auto.md has the equations (letters in parentheses), docs/auto.md how
-they were found and what each of them is worth.
+There is no paper, as the method was made here in 2026. docs/methods/auto.md has the equations
+(letters in parentheses), docs/auto.md how they were found and what each of them is worth.
 """
 
 import math
