@@ -89,7 +89,7 @@ def check_all(running, scenarios):
         try:
             check(scenario, answer)
         except AssertionError as error:
-            wrong[scenario] = str(error)
+            wrong[scenario] = f"{error} {answer}"
     assert not wrong, "\n".join(f"=== {name}\n{text}" for name, text in wrong.items())
 
 
