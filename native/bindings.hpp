@@ -86,6 +86,7 @@ class Unlocked {
     PyThreadState* state_;
 };
 
+void bind_auto(nb::module_& m);
 void bind_cr_fm_nes(nb::module_& m);
 void bind_draws(nb::module_& m);
 void bind_primitives(nb::module_& m);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "auto.hpp"
 #include "cr_fm_nes.hpp"
 #include "matrix.hpp"
 
@@ -26,6 +27,15 @@ struct CrFmNesKernels {
     void (*look)(CrFmNes<T>&);
     // The standard deviation of each coordinate, in `groups` whole groups.
     void (*deviations)(CrFmNes<T>&, T* out);
+};
+
+// The same for the method auto.
+template <class T>
+struct AutoKernels {
+    void (*ask)(AutoSearch<T>&, T* out, int64_t stride, int64_t first, int64_t last);
+    void (*tell)(AutoSearch<T>&, const double* f, double best_so_far);
+    void (*look)(AutoSearch<T>&);
+    void (*deviations)(AutoSearch<T>&, T* out);
 };
 
 // The values of rows x; `partial` has room for a number for each piece of each row.
@@ -53,6 +63,8 @@ struct Kernels {
     const char* level;
     CrFmNesKernels<double> cr_fm_nes_64;
     CrFmNesKernels<float> cr_fm_nes_32;
+    const AutoKernels<double>* auto_64;  // in level_auto.cpp
+    const AutoKernels<float>* auto_32;
     // Rows first to last - 1 of the draws of an address, shape (last - first, dim).
     void (*normals_64)(const DrawAddress&, int64_t first, int64_t last, int64_t dim, double* out);
     void (*normals_32)(const DrawAddress&, int64_t first, int64_t last, int64_t dim, float* out);

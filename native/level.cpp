@@ -11,11 +11,16 @@
 
 namespace fmnes::FMNES_LEVEL {
 
+extern const AutoKernels<double> auto_64;
+extern const AutoKernels<float> auto_32;
+
 extern const Kernels kernels;
 const Kernels kernels = {
     .level = FMNES_TEXT(FMNES_LEVEL),
     .cr_fm_nes_64 = {ask<double>, tell<double>, look<double>, deviations<double>},
     .cr_fm_nes_32 = {ask<float>, tell<float>, look<float>, deviations<float>},
+    .auto_64 = &auto_64,
+    .auto_32 = &auto_32,
     .normals_64 = normals<double>,
     .normals_32 = normals<float>,
     .words = words,

@@ -53,6 +53,7 @@ void set_num_threads(int n) {
 
 NB_MODULE(_native, m) {
     m.doc() = "The compiled kernels of fmnes.";
+    fmnes::bind_auto(m);
     fmnes::bind_cr_fm_nes(m);
     fmnes::bind_draws(m);
     fmnes::bind_primitives(m);

@@ -36,6 +36,30 @@ struct Constants {
     double long_v, largest_step, D_limit, v_min, v_max;  // of the safe variant's step
 };
 
+// The same for the method auto; letters are the equations of docs/methods/auto.md.
+struct AutoConstants {
+    double chi_n;
+    double c_sigma, scale_sigma;
+    double c_c, scale_c;
+    double mu_eff;
+    double D_rate, short_rate, turn_rate, scout_rate;  // multiples of eta_B (d, e)
+    double longest;                  // an axis with sqrt(S) above it turns more slowly
+    double largest_step;
+    double least_S, S_near_1, S_limit;                 // (f, g)
+    double new_S, asleep, aligned;   // of an axis: at first, when it is dropped, or handed to D
+    double drift, wake, least_share;                   // of scouts (i)
+    double quiet, clear, least_D_rate, D_window;       // (h)
+};
+
+// Of learning rates that follow the noise: the RateParams of fmnes/algorithms/_rates.py.
+struct NoiseConstants {
+    double least_ratio, linear_ratio, sigma_ratio;
+    double speed, most_change, least_rate;
+    double window, shortest, longest;  // of the averages of the mean's gradient
+    double sigma_window;
+    double widening, settled, settled_power;
+};
+
 // The rates for one number of feasible candidates.
 struct Rates {
     double alpha;  // strength of the distance weights
@@ -81,6 +105,52 @@ constexpr void each_field(Constants& record, Field&& field) {
     field("D_limit", record.D_limit);
     field("v_min", record.v_min);
     field("v_max", record.v_max);
+}
+
+template <class Field>
+constexpr void each_field(AutoConstants& record, Field&& field) {
+    field("chi_n", record.chi_n);
+    field("c_sigma", record.c_sigma);
+    field("scale_sigma", record.scale_sigma);
+    field("c_c", record.c_c);
+    field("scale_c", record.scale_c);
+    field("mu_eff", record.mu_eff);
+    field("D_rate", record.D_rate);
+    field("short_rate", record.short_rate);
+    field("turn_rate", record.turn_rate);
+    field("scout_rate", record.scout_rate);
+    field("longest", record.longest);
+    field("largest_step", record.largest_step);
+    field("least_S", record.least_S);
+    field("S_near_1", record.S_near_1);
+    field("S_limit", record.S_limit);
+    field("new_S", record.new_S);
+    field("asleep", record.asleep);
+    field("aligned", record.aligned);
+    field("drift", record.drift);
+    field("wake", record.wake);
+    field("least_share", record.least_share);
+    field("quiet", record.quiet);
+    field("clear", record.clear);
+    field("least_D_rate", record.least_D_rate);
+    field("D_window", record.D_window);
+}
+
+template <class Field>
+constexpr void each_field(NoiseConstants& record, Field&& field) {
+    field("least_ratio", record.least_ratio);
+    field("linear_ratio", record.linear_ratio);
+    field("sigma_ratio", record.sigma_ratio);
+    field("speed", record.speed);
+    field("most_change", record.most_change);
+    field("least_rate", record.least_rate);
+    field("window", record.window);
+    field("shortest", record.shortest);
+    field("longest", record.longest);
+    field("sigma_window", record.sigma_window);
+    field("widening", record.widening);
+    field("settled", record.settled);
+    field("settled_power", record.settled_power);
 }
 
 template <class Field>

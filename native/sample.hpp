@@ -24,8 +24,8 @@ FMNES_INLINE double stretch_less_one(const CrFmNes<T>& s) {
 }
 
 // The draws of some rows in one group (line 4), rounded to T; zeros behind the last coordinate.
-template <int ROWS, class T>
-FMNES_INLINE void draw_group(const CrFmNes<T>& s, const Group& from, int64_t row, int64_t group,
+template <int ROWS, template <class> class Search, class T>
+FMNES_INLINE void draw_group(const Search<T>& s, const Group& from, int64_t row, int64_t group,
                              f64 (&a)[ROWS], f64 (&b)[ROWS]) {
     draw<ROWS>(from, row, a, b);
     const int64_t left = s.dim - group * GROUP;

@@ -106,15 +106,6 @@ StepTotals solve_D(CrFmNes<T>& s, const Scalars& now, const Fisher& F,
     });
 }
 
-struct LengthTotals {
-    Sum norm2;
-
-    template <class F>
-    FMNES_INLINE void each(F f) {
-        f(norm2);
-    }
-};
-
 // Steps 2 and 5, and eq. 25: the step t / |v| of v (paper), or that of u = D v divided by D (safe).
 // Returns its squared length.
 template <class T>

@@ -79,22 +79,31 @@ struct SumOfLogs {
     static_assert(BLOCK * GROUP / LANES < 1000);  // the product of a block stays below 2^1000
 };
 
+struct LengthTotals {
+    Sum norm2;
+
+    template <class F>
+    FMNES_INLINE void each(F f) {
+        f(norm2);
+    }
+};
+
 struct Nothing {
     template <class F>
     FMNES_INLINE void each(F) {}
 };
 
 // Store what was collected in a block.
-template <class Totals, class T>
-FMNES_INLINE void keep_block(CrFmNes<T>& s, int64_t block, Totals& totals) {
+template <class Totals, class Search>
+FMNES_INLINE void keep_block(Search& s, int64_t block, Totals& totals) {
     static_assert(sizeof(Totals) <= COLLECTED * sizeof(Sum));
     double* kept = s.partial_of(block);
     totals.each([&](auto& one) FMNES_LAMBDA { *kept++ = one.in_block(); });
 }
 
 // Put the results of all blocks together, in order.
-template <class Totals, class T>
-FMNES_INLINE Totals all_blocks(CrFmNes<T>& s) {
+template <class Totals, class Search>
+FMNES_INLINE Totals all_blocks(Search& s) {
     Totals totals;
     int64_t k = 0;
     totals.each([&](auto& one) FMNES_LAMBDA {
@@ -108,8 +117,8 @@ FMNES_INLINE Totals all_blocks(CrFmNes<T>& s) {
 
 // Call body(j, live, totals) for the coordinates j to j + 7 of every eight, `live` saying which of
 // them exist. Returns what the body has collected in a record of type Totals.
-template <class Totals, class T, class Body>
-Totals sweep(CrFmNes<T>& s, Body body) {
+template <class Totals, class Search, class Body>
+Totals sweep(Search& s, Body body) {
     constexpr int64_t LENGTH = BLOCK * GROUP;
     const int threads = threads_for(SWEEP_NS * static_cast<double>(s.dim));
     parallel_for(s.blocks, threads, [&](int64_t from, int64_t to) {

@@ -31,8 +31,8 @@ struct Scalars {
 };
 
 // The search phase (lines 10 and 11).
-template <class T>
-int phase_of(const CrFmNes<T>& s, double norm_p_sigma) {
+template <class Search>
+int phase_of(const Search& s, double norm_p_sigma) {
     const double chi_n = s.constants.chi_n;
     return norm_p_sigma >= chi_n         ? MOVEMENT
            : norm_p_sigma >= 0.1 * chi_n ? STAGNATION

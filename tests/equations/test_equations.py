@@ -170,6 +170,19 @@ def random_axes(rng, dim, count, room):
     return V[:, order], S[order]
 
 
+def random_rates(rng, dim):
+    """Learning rates in each part of their range, with signals of any clarity."""
+    mean_G = rng.normal(scale=0.1)
+    size = dim * math.exp(rng.normal())
+    seen = rng.choice([rng.uniform(0.1, 0.9), 1.0])
+    return {
+        "eta": rng.choice([1e-4, 0.003, 0.1, 0.9, 1.0]),
+        "E_m": rng.normal(size=dim) * seen * rng.choice([0.01, 0.3]),
+        "m_averages": np.array([size * rng.uniform(-0.1, 0.1), size * seen, seen]),
+        "sigma_averages": np.array([mean_G, mean_G**2 * rng.uniform(1.05, 5)]),
+    }
+
+
 def random_auto(rng, dim, full_stage=None, scouts=True):
     """With axes and scouts, or with the full matrix; evidence on both sides of its threshold."""
     room = int(rng.integers(1, min(dim, 6) + 1))
@@ -189,6 +202,7 @@ def random_auto(rng, dim, full_stage=None, scouts=True):
         "A": noise * rng.uniform(-0.1, 0.5) / dim,
         "C": noise,
     }
+    state |= random_rates(rng, dim)
     if full_stage or (full_stage is None and rng.integers(4) == 0):
         state |= {"V": V[:, :0], "S": S[:0], "B": random_root(rng, dim)}
     return state
@@ -253,7 +267,8 @@ CASES = {
     "auto": Case(
         LOCATION
         | {name: name for name in ("D", "V", "S", "B", "scouts", "evidence", "p_sigma", "p_c")}
-        | {"D_gradient": "E", "D_signal": "A", "D_noise": "C"},
+        | {"D_gradient": "E", "D_signal": "A", "D_noise": "C", "m_gradient": "E_m"}
+        | {name: name for name in ("eta", "m_averages", "sigma_averages")},
         random_auto,
         slow.auto_ask,
         slow.auto_tell,

@@ -393,9 +393,12 @@ def auto_tell(state, z, f):
     omega = np.array(weight_of_each(auto_normal_scores(lam), f, z))
     hat = np.array(weight_of_each(w_hat(lam), f, z)) / sum(w_hat(lam))
     w_mean = omega + w_CR - (hat - 1 / lam)
-    new = dict(state) | {
-        "m": state["m"] + state["sigma"] * D * (root @ weighted(w_mean, z)),
-        "sigma": state["sigma"] * math.exp(rate_sigma * G_sigma / 2),
+    rates, r_sigma = auto_rates(state, weighted(omega, z), G_sigma, lam)
+    widening = (state["eta"] / rates["eta"]) ** 0.3
+    new = dict(state) | rates
+    new |= {
+        "m": state["m"] + rates["eta"] * state["sigma"] * D * (root @ weighted(w_mean, z)),
+        "sigma": state["sigma"] * math.exp(r_sigma * rate_sigma * G_sigma / 2) * widening,
         "p_sigma": p_sigma,
     }
     w = auto_shape_weights(f, z)
@@ -404,6 +407,33 @@ def auto_tell(state, z, f):
         return new | auto_matrix(state["B"], q, lam_F, w, z)
     new["p_c"] = (1 - c_c) * state["p_c"] + D * (root @ step)
     return new | auto_axes(state, new["p_c"], phase, lam_F, w_CR, w, z)
+
+
+def auto_rates(state, g, G_sigma, lam):
+    """(k) to (n): what the rates remember, and r_sigma."""
+    d, eta = len(g), state["eta"]
+    u = [-NormalDist().inv_cdf((i - 0.375) / (lam + 0.25)) for i in range(1, lam + 1)]
+    hat = [w / sum(w_hat(lam)) for w in w_hat(lam)]
+    b = min(max(0.3 * eta, 0.002), 0.2)
+    signal, noise, seen = state["m_averages"]
+    seen = (1 - b) * seen + b
+    product = g @ state["E_m"] / seen
+    signal, noise = (1 - b) * signal + b * product, (1 - b) * noise + b * (g @ g)
+    change = 0.1 * (product * seen / noise * math.sqrt(d) / 0.15 - eta)
+    new_eta = min(max(eta * math.exp(min(max(change, -0.1), 0.1)), 1e-4), 1.0)
+    mean_G, mean_G2 = state["sigma_averages"]
+    mean_G, mean_G2 = 0.9 * mean_G + 0.1 * G_sigma, 0.9 * mean_G2 + 0.1 * G_sigma**2
+    ratio = (mean_G**2 - 0.1 / 1.9 * mean_G2) / (mean_G2 - mean_G**2)
+    c = sum(h * ui for h, ui in zip(hat, u, strict=True))
+    lengths = min(max(ratio * sum(h**2 for h in hat) / c**2, 0.0), 1.0)
+    linear = max(signal / noise * d / sum(ui**2 for ui in u), 0.0)
+    new = {
+        "eta": new_eta,
+        "E_m": (1 - b) * state["E_m"] + b * g,
+        "m_averages": np.array([signal, noise, seen]),
+        "sigma_averages": np.array([mean_G, mean_G2]),
+    }
+    return new, min(1.0, new_eta + max(0.0, lengths - 10 * linear) ** 2)
 
 
 def auto_matrix(B, q, lam_F, w, z):

@@ -6,6 +6,7 @@ to generation), and the pure functions of `Algorithm`. What several methods shar
 whose names start with an underscore.
 """
 
+import dataclasses
 from typing import Any, Literal, Protocol
 
 from fmnes._arrays import Array
@@ -25,14 +26,15 @@ from fmnes.algorithms._records import Shape, Summary
 
 
 class Algorithm(Protocol):
-    """What the module of a method offers: four constants, three records and ten functions.
+    """What the module of a method offers: four constants, three records and eleven functions.
 
     A module of pure functions satisfies this Protocol; the type checker compares each module of
     the registry with it. `Params` and `State` are NamedTuples:
 
     - Beside its own constants, `Params` has `dim`, `popsize`, `refresh_every` (the number of
       generations between two calls of `refresh`; 0 for never) and `store_draws` (False: draws are
-      made again instead of kept from ask to tell).
+      made again instead of kept from ask to tell). `patience` multiplies the number of generations
+      that the rule of stagnation looks at by default; 1 for most methods.
     - `State` holds arrays of one dtype on one device, of which the search reads `mean`. It is saved
       in checkpoints under the names of its fields. Its arrays keep their shapes, apart from those
       that `GROWING` lists.
@@ -61,11 +63,20 @@ class Algorithm(Protocol):
     def params(self, dim: int, popsize: int, settings: Any = ...) -> Any:
         """Every constant that depends on the dimension, the population size and the settings."""
 
+    def fixed(self, params: Any) -> Any:
+        """The Params for programs with fixed shapes, under which `resized` changes nothing.
+
+        Most methods use `_records.as_they_are`.
+        """
+
     def init(self, params: Any, mean: Array, sigma: Array, shape: Shape, z: Array) -> Any:
         """The first state; z of shape (d,) is the draw that an initial direction comes from."""
 
     def transform(self, params: Any, state: Any, z: Array) -> Array:
         """Steps x - m for rows of draws."""
+
+    def draws_of(self, params: Any, state: Any, steps: Array) -> Array:
+        """The draws of rows of steps x - m: `transform` backwards, for points from elsewhere."""
 
     def ask(self, params: Any, state: Any, z: Array) -> Array:
         """The population of shape (lambda, d) from its draws."""
@@ -91,6 +102,17 @@ class Algorithm(Protocol):
 
     def summary(self, params: Any, state: Any) -> Summary:
         """What the history and the stopping rules read."""
+
+
+def beside_discrete(settings: Any) -> Any:
+    """The settings for a search with integers or choices.
+
+    The method does not see where the centres of discrete variables are, so that its own mean drifts
+    along their coordinates. The learning rates of "auto" would take this for noise.
+    """
+    if isinstance(settings, auto.Auto):
+        return dataclasses.replace(settings, adapt=None)
+    return settings
 
 
 MethodName = Literal[

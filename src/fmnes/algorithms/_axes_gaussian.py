@@ -115,7 +115,7 @@ def _within(xp: Namespace, axes: Axes, N: Array) -> tuple[Axes, Array]:
     V, S = axes
     eye = xp.eye(S.shape[0], dtype=S.dtype, device=device(S))
     # An axis may become as long as the others, but not pass to the other side of 1.
-    least = 2 * (xp.sqrt(xp.where(S > 1, _LEAST / S, 1 / (_LEAST * S))) - 1)
+    least = 2 * (xp.sqrt(xp.where(S > 1, LEAST / S, 1 / (LEAST * S))) - 1)
     diagonal = xp.linalg.diagonal(N)
     kept = xp.where(S > 1, xp.maximum(diagonal, least), xp.minimum(diagonal, least))
     kept = xp.where(S == 1, xp.zeros_like(kept), kept)
@@ -134,7 +134,7 @@ def _left_axes(xp: Namespace, F: Array) -> tuple[Array, Array]:
     return P * xp.where(diagonal < 0, -xp.ones_like(diagonal), xp.ones_like(diagonal)), sizes
 
 
-_LEAST = 1.02  # an axis this close to 1 is in use no longer
+LEAST = 1.02  # an axis this close to 1 is in use no longer
 
 
 def _turned(xp: Namespace, axes: Axes, Y: Array, growth: Array) -> Axes:
@@ -172,15 +172,16 @@ def _unit(xp: Namespace, U: Array) -> tuple[Array, Array]:
     return U / xp.where(lengths > 0, lengths, 1.0), lengths
 
 
-_S_LIMIT = 1e14  # beyond it an axis is not resolved beside the others
+S_LIMIT = 1e14  # beyond it an axis is not resolved beside the others
+S_NEAR_1 = 1e-3  # an axis this close to 1 is dropped
 
 
 def _cleaned(xp: Namespace, V: Array, S: Array) -> Axes:
     """The axes with columns not in use at exactly zero, and S between its limits."""
     norms2 = xp.sum(V * V, axis=0)
-    used = (norms2 > 0.5) & (xp.abs(S - 1) > 1e-3)
+    used = (norms2 > 0.5) & (xp.abs(S - 1) > S_NEAR_1)
     V = xp.where(used, V / xp.sqrt(xp.where(used, norms2, 1.0)), 0.0)
-    return Axes(V, xp.where(used, xp.clip(S, 1 / _S_LIMIT, _S_LIMIT), 1.0))
+    return Axes(V, xp.where(used, xp.clip(S, 1 / S_LIMIT, S_LIMIT), 1.0))
 
 
 def volume(xp: Namespace, D: Array, axes: Axes) -> Array:

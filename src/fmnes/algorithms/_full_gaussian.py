@@ -45,6 +45,12 @@ def transform(params: Any, state: Any, z: Array) -> Array:
     return steps
 
 
+def draws_of(params: Any, state: Any, steps: Array) -> Array:
+    """The draws of rows of steps: `transform` backwards."""
+    draws: Array = array_namespace(steps).linalg.solve(state.B, (steps / state.sigma).T).T
+    return draws
+
+
 def mirrored_ask(params: Any, state: Any, z: Array) -> Array:
     """Candidates from draws z of shape (lambda/2, d): rows m + sigma B z, then m - sigma B z."""
     mean, step = state.mean, transform(params, state, z)

@@ -73,16 +73,16 @@ def select(
     The -1/lambda of the weights, eqs. (3) and (6), cancels in sums of odd functions of z, so the
     path needs w_hat alone. In G_sigma the -I of eq. (8) drops out, as the weights sum to 0.
     """
-    both_norms2 = xp.concat([norm_z2, norm_z2])  # |z| = |-z|
+    norms2 = weights.for_candidates(xp, norm_z2, f)  # |z| = |-z|
     by_rank = constant(xp, params.w_hat, z)  # eq. (4)
-    w_hat = weights.by_candidate(xp, by_rank, f, both_norms2, share_ties=share_ties)  # step 3
+    w_hat = weights.by_candidate(xp, by_rank, f, norms2, share_ties=share_ties)  # step 3
     lam_F = weights.feasible_count(xp, f, z)  # not in section II: from the authors' code
-    odd, _ = weights.pair_sums(w_hat)
+    odd, _ = weights.pair_sums(w_hat, z.shape[0])
     p_sigma = next_path(p_sigma, params.c_sigma, params.mu_eff, odd @ z)  # eq. (1)
     phase = phase_of(xp, params, p_sigma)  # step 5
-    w_dist = distance_weights(xp, params, w_hat, xp.sqrt(both_norms2), lam_F)  # eq. (6)
+    w_dist = distance_weights(xp, params, w_hat, xp.sqrt(norms2), lam_F)  # eq. (6)
     w = xp.where(phase == MOVEMENT, w_dist, w_hat) - 1 / params.popsize  # step 6
-    odd, even = weights.pair_sums(w)
+    odd, even = weights.pair_sums(w, z.shape[0])
     G_sigma = xp.sum(even * norm_z2) / params.dim  # eq. (8): tr(G_M) / d
     return Selection(p_sigma, phase, lam_F, odd, even, G_sigma)
 

@@ -42,6 +42,7 @@ def summary_without_v(xp: Namespace, sigma: Array, deviations: Array, axis_ratio
 
 
 StateT = TypeVar("StateT", bound=tuple[Any, ...])
+ParamsT = TypeVar("ParamsT")
 
 
 def unless_flat(xp: Namespace, f: Array, old: StateT, new: StateT) -> StateT:
@@ -58,6 +59,11 @@ def unless_flat(xp: Namespace, f: Array, old: StateT, new: StateT) -> StateT:
 def unchanged(params: Any, state: StateT) -> StateT:
     """Return the state: the `refresh` and the `resized` of a method that needs neither."""
     return state
+
+
+def as_they_are(params: ParamsT) -> ParamsT:
+    """Return the Params: the `fixed` of a method whose arrays never grow."""
+    return params
 
 
 def copied(xp: Namespace, shape: Shape) -> Shape:

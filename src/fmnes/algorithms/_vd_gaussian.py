@@ -70,6 +70,14 @@ def transform(params: Any, state: Any, z: Array) -> Array:
     return _candidates(state, None, z)
 
 
+def draws_of(params: Any, state: Any, steps: Array) -> Array:
+    """The draws of rows of steps: `transform` backwards."""
+    xp = array_namespace(steps)
+    direction, y = direction_of(xp, state.v), steps / (state.sigma * state.D)
+    a = xp.sum(y * direction.vbar, axis=-1, keepdims=True) / direction.r
+    return y - (direction.r - 1) * a * direction.vbar
+
+
 def ask(params: Any, state: Any, z: Array) -> Array:
     """Candidates m + sigma D (I + v v^T)^(1/2) z from draws z of shape (lambda, d)."""
     return _candidates(state, state.mean, z)

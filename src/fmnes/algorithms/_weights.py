@@ -56,14 +56,26 @@ def by_candidate(
     )
 
 
-def pair_sums(weights: Array) -> tuple[Array, Array]:
-    """(w+ - w-, w+ + w-): the weights of odd and of even functions of z, per antithetic pair.
+def for_candidates(xp: Namespace, by_row: Array, f: Array) -> Array:
+    """An even function of the draws, by row, as one for each candidate.
+
+    There are twice as many candidates as rows if the rows are antithetic pairs, and as many if each
+    row is the draw of one candidate: an asynchronous search tells single candidates.
+    """
+    return by_row if f.shape[0] == by_row.shape[0] else xp.concat([by_row, by_row])
+
+
+def pair_sums(weights: Array, rows: int) -> tuple[Array, Array]:
+    """(w+ - w-, w+ + w-): the weights of odd and of even functions of z, for each row of draws.
 
     A sum over all candidates, sum_i w_i h(z_i), is a sum over the pairs (z, -z): with the former
-    weights if h(-z) = -h(z), with the latter if h(-z) = h(z).
+    weights if h(-z) = -h(z), with the latter if h(-z) = h(z). A number that is added to all w
+    cancels in the former. It has to cancel, too, if each row is the draw of one candidate: then
+    the two are w less its mean, and w.
     """
-    half = weights.shape[0] // 2
-    return weights[:half] - weights[half:], weights[:half] + weights[half:]
+    if weights.shape[0] == rows:
+        return weights - weights.sum() / rows, weights
+    return weights[:rows] - weights[rows:], weights[:rows] + weights[rows:]
 
 
 def is_feasible(xp: Namespace, f: Array) -> Array:

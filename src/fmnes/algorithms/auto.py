@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -24,9 +24,11 @@ from fmnes._arrays import Array, Namespace, constant, to_host
 from fmnes.algorithms import _axes_gaussian as gaussian
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
+from fmnes.algorithms import _rates
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._axes_gaussian import Axes
-from fmnes.algorithms._paths import next_path, p_c_rate
+from fmnes.algorithms._paths import next_path, p_c_rate, path_scale
+from fmnes.algorithms._rates import RateParams, Rates
 from fmnes.algorithms._records import Shape, Summary, diagonal_of, unless_flat
 from fmnes.algorithms._vectors import at_least, at_most, choose, norm2
 from fmnes.algorithms.cr_fm_nes import fitted_eta_B
@@ -50,6 +52,13 @@ class Auto:
         of the axes once there are more than d/8 of them: never if d/8 is more than this number.
     D : array_like of shape (d,), optional
         Initial scale of each coordinate beside sigma0. Ones by default.
+    check_sigma0 : bool
+        Whether `minimize` may start with another step size if the first generation shows that
+        sigma0 is 3 times too large or 25 times too small (docs/choosing.md). True by default.
+    adapt : {"rates", None}
+        "rates", the default: the learning rates of the mean and of sigma fall if values are noisy
+        or if there are many local minima, so that the search averages over generations. None: they
+        stay at 1, as they do in searches with integers or choices.
 
     Examples
     --------
@@ -62,8 +71,13 @@ class Auto:
 
     axes: int | None = None
     D: ArrayLike | None = None
+    check_sigma0: bool = True
+    adapt: Literal["rates"] | None = "rates"
 
     def __post_init__(self) -> None:
+        checks.fields(self, check_sigma0=checks.boolean)
+        if self.adapt not in ("rates", None):
+            raise ValueError(f"adapt: expected 'rates' or None, got {self.adapt!r}")
         if self.axes is not None:
             checks.fields(self, axes=partial(checks.integer, least=1))
 
@@ -85,8 +99,11 @@ class Params(NamedTuple):
     full_from: int  # number of axes from which on the matrix is full; 0: never
     c_mu_full: float
     c_1_full: float
+    room: int  # columns of V at the start; they double when they are all in use
+    rates: RateParams
     refresh_every: int = 10
     store_draws: bool = True
+    patience: int = 1  # with the rule of stagnation: 1, or a multiple of its default
 
 
 class State(NamedTuple):
@@ -105,10 +122,14 @@ class State(NamedTuple):
     D_gradient: Array  # (d,): average of the gradients of log D
     D_signal: Array  # average of their products with D_gradient, and of their squares
     D_noise: Array
+    eta: Array  # the learning rate of the mean, and what it is found from: see `Rates`
+    m_gradient: Array
+    m_averages: Array
+    sigma_averages: Array
     axis_ratio: Array
 
 
-_ROOM = 4  # columns of V at the start; they double when they are all in use
+_ROOM = 4  # columns of V at the start
 
 
 def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
@@ -127,7 +148,7 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
         dim=dim,
         popsize=popsize,
         phase=phase,
-        scores=_normal_scores(phase.w_hat),
+        scores=_scores(phase.w_hat),
         c_c=p_c_rate(dim, mu_eff),
         c_1=max((dim - 5) / 6, 0.5) * 2 / ((dim + 1.3) ** 2 + mu_eff),
         least_eta_sigma=math.tanh(dim / (64 * mu_eff)),
@@ -135,25 +156,40 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
         full_from=full_from if full_from <= most_axes else 0,
         c_mu_full=4 * min(mu_prime * c_1_full, 1 - c_1_full),
         c_1_full=c_1_full,
+        room=min(_ROOM, most_axes),
+        rates=_rates.rate_params(
+            dim, phase.w_hat, _normal_scores(popsize), fixed=settings.adapt is None
+        ),
+        patience=1 if settings.adapt is None else 5,
     )
 
 
-def _normal_scores(w_hat: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Expected values of ordered normal numbers, scaled to the signal of the weights w_hat (b).
+def fixed(params: Params) -> Params:
+    """The Params with room for all axes from the start, which a full matrix never replaces."""
+    return params._replace(room=params.most_axes, full_from=0)
+
+
+def _normal_scores(popsize: int) -> NDArray[np.float64]:
+    """Expected values of ordered normal numbers, largest first (b)."""
+    normal = NormalDist()
+    ranks = range(popsize)
+    scores = np.asarray([-normal.inv_cdf((i + 0.625) / (popsize + 0.25)) for i in ranks])
+    return np.asarray((scores - scores[::-1]) / 2)  # antisymmetric to the last bit: the sum is 0
+
+
+def _scores(w_hat: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Normal scores, scaled to the signal of the weights w_hat (b).
 
     For a linear function of a normal number these are the weights with the least noise.
     """
-    lam = w_hat.shape[0]
-    normal = NormalDist()
-    scores = np.asarray([-normal.inv_cdf((i + 0.625) / (lam + 0.25)) for i in range(lam)])
-    scores = (scores - scores[::-1]) / 2  # antisymmetric to the last bit: the sum is 0
+    scores = _normal_scores(w_hat.shape[0])
     return np.asarray(scores * (w_hat @ scores) / (scores @ scores))
 
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
     """The first state, without axes unless the shape has them; it does not need the draw z."""
     xp = array_namespace(mean)
-    room = min(_ROOM, params.most_axes)
+    room = params.room
 
     def zeros(*sizes: int) -> Array:
         return xp.zeros(sizes, dtype=mean.dtype, device=device(mean))
@@ -186,8 +222,14 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
         D_gradient=zeros(params.dim),
         D_signal=noise * (_QUIET + _CLEAR) / params.dim,
         D_noise=noise,
+        **_rates.first_rates(mean)._asdict(),
         axis_ratio=zeros() + 1,
     )
+
+
+def fixed_rates(like: Array) -> dict[str, Array]:
+    """The fields of a state that searches before format 6 did not have."""
+    return _rates.first_rates(like)._asdict()
 
 
 def _is_full(state: State) -> bool:
@@ -206,6 +248,15 @@ def _steps(state: State, z: Array) -> Array:
             z[..., None, :], state.B
         )  # each row by itself, as in `stretched`
     return state.D * gaussian.stretched(xp, Axes(state.V, state.S), z)
+
+
+def draws_of(params: Params, state: State, steps: Array) -> Array:
+    """The draws of rows of steps: `transform` backwards."""
+    xp = array_namespace(steps)
+    y = steps / (state.sigma * state.D)
+    if _is_full(state):
+        return xp.linalg.solve(state.B, y.T).T
+    return gaussian.stretched(xp, Axes(state.V, state.S), y, -0.5)
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
@@ -249,9 +300,18 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     eta_sigma = phases.eta_sigma(
         xp, params.phase, selection.phase, selection.lam_F, params.least_eta_sigma
     )
+    rates, factors = _rates.next_rates(
+        xp,
+        params.rates,
+        Rates(*(getattr(state, name) for name in Rates._fields)),
+        odd @ z,
+        selection.G_sigma,
+    )
+    growth = xp.exp(factors.sigma * eta_sigma * selection.G_sigma / 2)
     new = state._replace(
-        mean=state.mean + state.sigma * gm,
-        sigma=state.sigma * xp.exp(eta_sigma * selection.G_sigma / 2),
+        **rates._asdict(),
+        mean=state.mean + factors.mean * state.sigma * gm,
+        sigma=state.sigma * growth * factors.widening,
         p_sigma=selection.p_sigma,
         p_c=next_path(state.p_c, params.c_c, params.phase.mu_eff, gz if _is_full(state) else gy),
     )
@@ -274,8 +334,9 @@ def _by_pair(
     xp: Namespace, by_rank: NDArray[np.float64], z: Array, f: Array, norm_z2: Array
 ) -> tuple[Array, Array]:
     """Weights by rank, as those of odd and of even functions of the pairs."""
-    both = xp.concat([norm_z2, norm_z2])
-    return weights.pair_sums(weights.by_candidate(xp, constant(xp, by_rank, z), f, both))
+    norms2 = weights.for_candidates(xp, norm_z2, f)
+    w = weights.by_candidate(xp, constant(xp, by_rank, z), f, norms2)
+    return weights.pair_sums(w, z.shape[0])
 
 
 # === The shape: scales, axes and scouts ===
@@ -481,3 +542,52 @@ def summary(params: Params, state: State) -> Summary:
     phase = phases.phase_of(xp, params.phase, state.p_sigma)
     deviations = state.sigma * _deviations(state)
     return Summary(state.sigma, deviations, ratio, xp.full_like(state.sigma, xp.nan), phase)
+
+
+def tables(params: Params) -> tuple[dict[str, float], dict[str, NDArray[np.float64]]]:
+    """The constants and rates that the compiled ask and tell need, by name (native/records.hpp).
+
+    Each rate is an array with an entry for each number of feasible candidates from 0 to lambda.
+    """
+    lam_F = np.arange(params.popsize + 1.0)
+    phase = params.phase
+    movement, stagnation, convergence = (
+        phases.eta_sigma(np, phase, np.full_like(lam_F, number), lam_F, params.least_eta_sigma)
+        for number in (phases.MOVEMENT, phases.STAGNATION, phases.CONVERGENCE)
+    )
+    constants = {
+        "chi_n": phase.chi_n,
+        "c_sigma": phase.c_sigma,
+        "scale_sigma": path_scale(phase.c_sigma, phase.mu_eff),
+        "c_c": params.c_c,
+        "scale_c": path_scale(params.c_c, phase.mu_eff),
+        "mu_eff": phase.mu_eff,
+        "D_rate": _D_RATE,
+        "short_rate": _SHORT_RATE,
+        "turn_rate": _TURN_RATE,
+        "scout_rate": _SCOUT_RATE,
+        "longest": _LONG,
+        "largest_step": _LARGEST_STEP,
+        "least_S": gaussian.LEAST,
+        "S_near_1": gaussian.S_NEAR_1,
+        "S_limit": gaussian.S_LIMIT,
+        "new_S": _NEW,
+        "asleep": _ASLEEP,
+        "aligned": _ALONG,
+        "drift": _DRIFT,
+        "wake": _WAKE,
+        "least_share": _LEAST_SHARE,
+        "quiet": _QUIET,
+        "clear": _CLEAR,
+        "least_D_rate": _LEAST_D_RATE,
+        "D_window": _D_WINDOW,
+    }
+    rates = {
+        "alpha": phases.distance_strength(np, phase, lam_F),
+        "eta_B": fitted_eta_B(np, params.dim, lam_F),
+        "eta_movement": movement,
+        "eta_stagnation": stagnation,
+        "eta_convergence": convergence,
+        "c_1": params.c_1 * lam_F / params.popsize,
+    }
+    return constants, rates

@@ -25,6 +25,7 @@ from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import (
     Shape,
     Summary,
+    as_they_are,
     matrix_of,
     summary_without_v,
     unchanged,
@@ -86,6 +87,7 @@ class Params(NamedTuple):
     c_1: float
     c_mu: float
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
+    patience: int = 1
 
 
 class State(NamedTuple):
@@ -154,6 +156,12 @@ def transform(params: Params, state: State, z: Array) -> Array:
     return state.sigma * _steps(state, z)
 
 
+def draws_of(params: Params, state: State, steps: Array) -> Array:
+    """The draws of rows of steps: `transform` backwards."""
+    y: Array = (steps / state.sigma) @ state.B  # B is orthogonal
+    return y / state.D
+
+
 def ask(params: Params, state: State, z: Array) -> Array:
     """Candidates m + sigma B D z from draws z of shape (lambda, d), eq. (38)."""
     return state.mean + transform(params, state, z)  # eq. (40)
@@ -215,6 +223,7 @@ def refresh(params: Params, state: State) -> State:
 
 
 resized = unchanged
+fixed = as_they_are
 
 
 def shape(params: Params, state: State) -> Shape:

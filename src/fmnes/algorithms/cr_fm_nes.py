@@ -27,7 +27,7 @@ from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms._paths import next_path, p_c_rate, path_scale
-from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
+from fmnes.algorithms._records import Shape, Summary, as_they_are, unchanged, unless_flat
 from fmnes.algorithms._vectors import at_least, at_most, norm2, with_length_within
 from fmnes.algorithms._weights import even_default_popsize
 
@@ -115,6 +115,7 @@ class Params(NamedTuple):
     phase: phases.PhaseParams
     refresh_every: int = 0
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
+    patience: int = 1
 
 
 class State(NamedTuple):
@@ -174,6 +175,7 @@ def _volume_to_move(xp: Namespace, shape: Shape, D: Array, v: Array) -> Array:
 
 
 transform = vd.transform  # lines 4 to 6
+draws_of = vd.draws_of
 ask = vd.mirrored_ask  # lines 3 to 7
 
 
@@ -244,6 +246,7 @@ def moved(
 
 
 refresh = resized = unchanged
+fixed = as_they_are
 shape = vd.shape
 
 

@@ -23,7 +23,7 @@ from fmnes import _checks as checks
 from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
-from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
+from fmnes.algorithms._records import Shape, Summary, as_they_are, unchanged, unless_flat
 from fmnes.algorithms._vectors import at_least, choose, norm2
 from fmnes.algorithms._weights import even_default_popsize
 from fmnes.kernels import blas
@@ -77,6 +77,7 @@ class Params(NamedTuple):
     phase: phases.PhaseParams
     refresh_every: int = 0
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
+    patience: int = 1
 
 
 class State(NamedTuple):
@@ -120,6 +121,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 transform = full.transform
+draws_of = full.draws_of
 ask = full.mirrored_ask  # step 2
 
 
@@ -193,6 +195,7 @@ def search_step(
 
 
 refresh = resized = unchanged
+fixed = as_they_are
 shape = full.shape
 
 

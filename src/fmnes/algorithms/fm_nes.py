@@ -22,7 +22,7 @@ from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import dx_nes_ic
 from fmnes.algorithms._paths import next_path, p_c_rate
-from fmnes.algorithms._records import Shape, Summary, unchanged, unless_flat
+from fmnes.algorithms._records import Shape, Summary, as_they_are, unchanged, unless_flat
 from fmnes.algorithms._vectors import at_most, choose, norm2
 from fmnes.algorithms._weights import even_default_popsize, is_feasible, pair_sums
 
@@ -78,6 +78,7 @@ class Params(NamedTuple):
     c_1: float  # when every candidate is feasible
     refresh_every: int = 0
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
+    patience: int = 1
 
 
 class State(NamedTuple):
@@ -122,6 +123,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 transform = full.transform
+draws_of = full.draws_of
 ask = full.mirrored_ask  # step 2
 
 
@@ -166,6 +168,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
 
 refresh = resized = unchanged
+fixed = as_they_are
 shape = full.shape
 
 
@@ -215,7 +218,7 @@ def _path_is_free(
     """
     if isinstance(z, np.ndarray) and step.lam_F == params.popsize:
         return np.True_  # 0 <= 0
-    odd, _ = pair_sums(xp.astype(~is_feasible(xp, f), z.dtype))
+    odd, _ = pair_sums(xp.astype(~is_feasible(xp, f), z.dtype), z.shape[0])
     ahead = xp.sum((odd @ z) * r)
     return ahead <= -_BEHIND * xp.sqrt((params.popsize - step.lam_F) * norm2(xp, r))
 

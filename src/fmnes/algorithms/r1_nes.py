@@ -35,7 +35,7 @@ from fmnes import kernels
 from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms import _weights as weights
-from fmnes.algorithms._records import Shape, unchanged, unless_flat
+from fmnes.algorithms._records import Shape, as_they_are, unchanged, unless_flat
 from fmnes.algorithms._vectors import norm2, with_length_within
 
 COVARIANCE = "sigma^2 (I + v v^T)"
@@ -98,6 +98,7 @@ class Params(NamedTuple):
     eta: float
     refresh_every: int = 0
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
+    patience: int = 1
 
 
 class State(NamedTuple):
@@ -122,6 +123,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 # (r1). The paper draws y = z + h v with one more normal number h; the distribution is the same.
 transform = vd.transform
+draws_of = vd.draws_of
 ask = vd.ask
 
 
@@ -157,6 +159,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
 
 refresh = resized = unchanged
+fixed = as_they_are
 shape = vd.shape
 summary = vd.summary
 

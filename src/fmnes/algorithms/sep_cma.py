@@ -106,6 +106,7 @@ class Params(NamedTuple):
     h_limit: float  # of |p_sigma|^2: a longer path stalls the rank-one update
     refresh_every: int = 0
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
+    patience: int = 1
 
 
 class State(NamedTuple):
@@ -135,6 +136,11 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 def transform(params: Params, state: State, z: Array) -> Array:
     """Steps x - m for rows of draws: sigma D z."""
     return state.sigma * state.D * z  # (p1)
+
+
+def draws_of(params: Params, state: State, steps: Array) -> Array:
+    """The draws of rows of steps: `transform` backwards."""
+    return steps / (state.sigma * state.D)
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
@@ -178,6 +184,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
 
 refresh = resized = records.unchanged
+fixed = records.as_they_are
 
 
 def shape(params: Params, state: State) -> Shape:

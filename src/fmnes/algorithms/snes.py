@@ -77,6 +77,7 @@ class Params(NamedTuple):
     eta_sigma: float
     refresh_every: int = 0
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
+    patience: int = 1
 
 
 class State(NamedTuple):
@@ -107,6 +108,11 @@ def transform(params: Params, state: State, z: Array) -> Array:
     return state.s * z  # (s1)
 
 
+def draws_of(params: Params, state: State, steps: Array) -> Array:
+    """The draws of rows of steps: `transform` backwards."""
+    return steps / state.s
+
+
 def ask(params: Params, state: State, z: Array) -> Array:
     """Candidates m + s z from draws z of shape (lambda, d)."""
     xp = array_namespace(z)
@@ -130,6 +136,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
 
 refresh = resized = records.unchanged
+fixed = records.as_they_are
 
 
 def shape(params: Params, state: State) -> Shape:

@@ -42,7 +42,7 @@ from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _paths as paths
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms import _weights as weights
-from fmnes.algorithms._records import Shape, unchanged, unless_flat
+from fmnes.algorithms._records import Shape, as_they_are, unchanged, unless_flat
 from fmnes.algorithms._rescaling import common_factor
 from fmnes.algorithms._vectors import norm2, with_length_within
 
@@ -96,6 +96,7 @@ class Params(NamedTuple):
     chi_n: float  # E|N(0, I)|
     refresh_every: int = 0
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
+    patience: int = 1
 
 
 class State(NamedTuple):
@@ -142,6 +143,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 transform = vd.transform  # (v1)
+draws_of = vd.draws_of
 ask = vd.ask  # (v1)
 
 
@@ -178,6 +180,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
 
 refresh = resized = unchanged
+fixed = as_they_are
 shape = vd.shape
 summary = vd.summary
 

@@ -30,7 +30,7 @@ from fmnes import _checks as checks
 from fmnes._arrays import Array, constant
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _weights as weights
-from fmnes.algorithms._records import Shape, unchanged, unless_flat
+from fmnes.algorithms._records import Shape, as_they_are, unchanged, unless_flat
 from fmnes.algorithms._vectors import choose, norm2
 from fmnes.kernels import blas
 
@@ -84,6 +84,7 @@ class Params(NamedTuple):
     eta_sigma: float
     eta_B: float
     store_draws: bool = True  # keep the draws from ask to tell; else make them again
+    patience: int = 1
 
 
 class State(NamedTuple):
@@ -120,6 +121,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 transform = full.transform
+draws_of = full.draws_of
 
 
 def ask(params: Params, state: State, z: Array) -> Array:
@@ -152,5 +154,6 @@ def refresh(params: Params, state: State) -> State:
 
 
 resized = unchanged
+fixed = as_they_are
 shape = full.shape
 summary = full.summary

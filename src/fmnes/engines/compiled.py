@@ -13,7 +13,28 @@ if kernels.in_use == "native":
     from fmnes.kernels import _native
 
 
-class CompiledEngine:
+class Compiled:
+    """What the engines that call the extension have in common."""
+
+    _compiled: Any
+    _dtype: np.dtype[Any]
+    _dim: int
+
+    def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return candidates ``first`` to ``last - 1`` as a fresh array, or fill ``out``."""
+        if out is None:
+            x = out = np.empty((last - first, self._dim), self._dtype)
+        elif out.flags.carray and out.dtype == self._dtype:
+            x = out
+        else:
+            x = np.empty(out.shape, self._dtype)
+        self._compiled.ask(x, first)
+        if x is not out:
+            out[...] = x
+        return out
+
+
+class CompiledEngine(Compiled):
     """CR-FM-NES on NumPy arrays of float64 or float32."""
 
     def __init__(self, spec: EngineSpec) -> None:
@@ -42,19 +63,6 @@ class CompiledEngine:
             self.best[...] = spec.best
         self.tell = self._compiled.tell  # the compiled method itself, without a Python wrapper
         self._dtype, self._dim = dtype, params.dim
-
-    def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return candidates ``first`` to ``last - 1`` as a fresh array, or fill ``out``."""
-        if out is None:
-            x = out = np.empty((last - first, self._dim), self._dtype)
-        elif out.flags.carray and out.dtype == self._dtype:
-            x = out
-        else:
-            x = np.empty(out.shape, self._dtype)
-        self._compiled.ask(x, first)
-        if x is not out:
-            out[...] = x
-        return out
 
     @property
     def state(self) -> cr_fm_nes.State:

@@ -1,4 +1,4 @@
-"""The hot loops in two implementations: compiled for NumPy arrays, array-agnostic for the others.
+"""The hot loops in three implementations: compiled for NumPy, fused by JAX, array-agnostic.
 
 This module chooses the implementation, the instruction level and the number of threads once, when
 it is imported. Environment variables can force the choice (an empty one counts as not set):
@@ -16,9 +16,9 @@ import os
 from types import ModuleType
 from typing import Any
 
-from array_api_compat import is_numpy_namespace
+from array_api_compat import is_jax_namespace, is_numpy_namespace
 
-from fmnes.kernels import agnostic
+from fmnes.kernels import agnostic, fused
 
 EXTENSION = "fmnes.kernels._native"
 MAX_THREADS = 1024
@@ -108,4 +108,4 @@ def select(xp: Any, dtype: Any) -> ModuleType:
     """The module with the hot loops for this array library and dtype."""
     if in_use == "native" and is_numpy_namespace(xp) and dtype in (xp.float64, xp.float32):
         return native
-    return agnostic
+    return fused if is_jax_namespace(xp) else agnostic

@@ -100,6 +100,88 @@ class _CRFMNES:
 class CRFMNES64(_CRFMNES): ...
 class CRFMNES32(_CRFMNES): ...
 
+@type_check_only
+class _Auto:
+    """One run of the method auto, as above; `get_state` fills copies."""
+
+    def __init__(
+        self,
+        dim: int,
+        popsize: int,
+        constants: dict[str, float],
+        noise: dict[str, float],
+        w_hat: _Vector,
+        scores: _Vector,
+        rates: dict[str, _Vector],
+        seed: int,
+        stream: int,
+        generation: int,
+        record: type[Any],
+    ) -> None: ...
+    def set_state(
+        self,
+        mean: _Rows,
+        sigma: float,
+        D: _Rows,
+        V: _Rows,
+        S: _Rows,
+        scouts: _Rows,
+        evidence: _Rows,
+        p_sigma: _Rows,
+        p_c: _Rows,
+        D_gradient: _Rows,
+        D_signal: float,
+        D_noise: float,
+        eta: float,
+        m_gradient: _Rows,
+        m_averages: _Rows,
+        sigma_averages: _Rows,
+        initial: _Rows | None,
+        tolx: float,
+    ) -> None: ...
+    def get_state(
+        self,
+        V: _Rows,
+        S: _Rows,
+        scouts: _Rows,
+        evidence: _Rows,
+        m_averages: _Rows,
+        sigma_averages: _Rows,
+    ) -> None: ...
+    def ask(self, out: _Rows, first: int) -> None: ...
+    def tell(self, f: _Vector, best_so_far: float) -> Any: ...
+    @property
+    def sigma(self) -> float: ...
+    @property
+    def eta(self) -> float: ...
+    @property
+    def D_signal(self) -> float: ...
+    @property
+    def D_noise(self) -> float: ...
+    @property
+    def axes(self) -> int: ...
+    @property
+    def room(self) -> int: ...
+    @property
+    def mean(self) -> _Rows: ...
+    @property
+    def D(self) -> _Rows: ...
+    @property
+    def p_sigma(self) -> _Rows: ...
+    @property
+    def p_c(self) -> _Rows: ...
+    @property
+    def D_gradient(self) -> _Rows: ...
+    @property
+    def m_gradient(self) -> _Rows: ...
+    @property
+    def initial(self) -> _Rows: ...
+    @property
+    def best(self) -> _Rows: ...
+
+class Auto64(_Auto): ...
+class Auto32(_Auto): ...
+
 def weights_by_candidate(
     by_rank: _Vector, f: _Vector, norm2: _Vector, share_ties: bool, out: _Vector
 ) -> None: ...

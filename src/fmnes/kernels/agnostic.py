@@ -114,9 +114,9 @@ def survey(values: NDArray[np.float64]) -> Survey:
     if not feasible.size:
         return Survey(nan, 0, np.inf, np.inf, np.inf, np.inf, False)
     least, most = float(feasible.min()), float(feasible.max())
-    ranked = np.where(values < np.inf, values, np.inf)
+    halves = np.sort(np.where(values < np.inf, values, np.inf)) / 2  # 1e308 + 1e308 would overflow
     with np.errstate(invalid="ignore"):  # -inf and inf
-        median = float(2 * np.median(ranked / 2))  # the mean of two values of 1e308 would overflow
+        median = float(halves[(values.size - 1) // 2] + halves[values.size // 2])
     flat = feasible.size == values.size and least == most and np.isfinite(least)
     size = max(abs(least), abs(most))
     return Survey(nan, feasible.size, least, most, size, median, bool(flat))

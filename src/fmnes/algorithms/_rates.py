@@ -1,0 +1,120 @@
+"""Learning rates of the mean and of sigma that follow the noise, for the method "auto".
+
+If values are noisy, or a landscape has many small hills, a step of the mean is mostly chance. The
+mean then learns more slowly, so that it averages over many generations at the default population.
+Rates follow two signal-to-noise ratios that cost one vector and two dot products. Letters in
+parentheses are the equations of docs/methods/auto.md, which tells where they come from.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device
+from numpy.typing import NDArray
+
+from fmnes._arrays import Array, Namespace
+from fmnes.algorithms._vectors import at_least, at_most, norm2
+
+
+class RateParams(NamedTuple):
+    """Constants of the learning rates for a dimension and a population size."""
+
+    least_ratio: float  # signal-to-noise ratio of the mean's step that a rate of 1 needs
+    linear_ratio: float  # that of a linear function without noise
+    sigma_ratio: float  # that of sigma's step if the length of the draws alone decides the ranking
+    speed: float = 0.1  # of the rate's own adaptation
+    most_change: float = 0.1  # of the logarithm of the rate in a generation
+    least_rate: float = 1e-4  # 1: all rates stay at 1
+    window: float = 0.3  # averages of the mean look back over 1/(window rate) generations,
+    shortest: float = 0.2  # but not over less than 1/shortest
+    longest: float = 0.002  # and not over more than 1/longest
+    sigma_window: float = 0.1
+    widening: float = 0.3  # sigma grows by the fall of the rate to this power
+    settled: float = 10.0  # sigma may fall faster than the mean if its part is this many times more
+    settled_power: float = 2.0
+
+
+class Rates(NamedTuple):
+    """What the rates remember; arrays of one dtype and device."""
+
+    eta: Array  # the learning rate of the mean
+    m_gradient: Array  # (d,): average of the mean's gradients
+    m_averages: Array  # (3,): of their products with m_gradient, of their squares, and of 1
+    sigma_averages: Array  # (2,): of sigma's gradient and its square
+
+
+class Factors(NamedTuple):
+    """What the steps of a generation are multiplied by."""
+
+    mean: Array  # the step of the mean
+    sigma: Array  # the step of log sigma
+    widening: Array  # sigma itself
+
+
+def rate_params(
+    dim: int,
+    w_hat: NDArray[np.float64],
+    normal_scores: NDArray[np.float64],
+    *,
+    fixed: bool = False,
+) -> RateParams:
+    """The constants, from the weights of sigma and the expected ordered normal numbers.
+
+    With ``fixed`` all rates stay at 1.
+    """
+    signal = float(w_hat @ normal_scores)
+    return RateParams(
+        least_ratio=0.15 / math.sqrt(dim),
+        linear_ratio=float(normal_scores @ normal_scores) / dim,
+        sigma_ratio=signal * signal / float(w_hat @ w_hat),
+        least_rate=1.0 if fixed else 1e-4,
+    )
+
+
+def first_rates(mean: Array) -> Rates:
+    """The rates before the first generation."""
+    xp = array_namespace(mean)
+
+    def zeros(*sizes: int) -> Array:
+        return xp.zeros(sizes, dtype=mean.dtype, device=device(mean))
+
+    return Rates(zeros() + 1, zeros(mean.shape[0]), zeros(3), zeros(2))
+
+
+def _within(xp: Namespace, x: Array, least: float, most: float) -> Array:
+    return at_most(xp, at_least(xp, x, least), most)
+
+
+def next_rates(
+    xp: Namespace, params: RateParams, rates: Rates, g: Array, G_sigma: Array
+) -> tuple[Rates, Factors]:
+    """The rates after a generation with the gradients g of the mean and G_sigma of sigma."""
+    tiny = xp.finfo(g.dtype).smallest_normal
+    eta, E = rates.eta, rates.m_gradient
+    b = _within(xp, params.window * eta, params.longest, params.shortest)
+    # The averages start at 0; ``seen`` is the share of them that is not the start. (k)
+    seen = rates.m_averages[2] + b * (1 - rates.m_averages[2])
+    product = xp.sum(g * E) / seen  # unbiased: this generation against the earlier ones
+    signal = rates.m_averages[0] + b * (product - rates.m_averages[0])
+    noise = rates.m_averages[1] + b * (norm2(xp, g) - rates.m_averages[1])
+    size = at_least(xp, noise / seen, tiny)
+    # The rate moves towards the signal-to-noise ratio. (l)
+    change = params.speed * (product / size / params.least_ratio - eta)
+    change = _within(xp, change, -params.most_change, params.most_change)
+    new_eta = _within(xp, eta * xp.exp(change), params.least_rate, 1.0)
+    # How much of the ranking the lengths of the draws decide, and a linear function of them. (m)
+    c = params.sigma_window
+    mean_G = rates.sigma_averages[0] + c * (G_sigma - rates.sigma_averages[0])
+    mean_G2 = rates.sigma_averages[1] + c * (G_sigma * G_sigma - rates.sigma_averages[1])
+    clear = mean_G * mean_G - c / (2 - c) * mean_G2
+    ratio = clear / at_least(xp, mean_G2 - mean_G * mean_G, tiny)
+    lengths = _within(xp, ratio / params.sigma_ratio, 0.0, 1.0)
+    linear = at_least(xp, signal / (size * seen) / params.linear_ratio, 0.0)
+    # Once the mean has settled in the middle of the samples, sigma need not wait for it. (n)
+    free = at_least(xp, lengths - params.settled * linear, 0.0) ** params.settled_power
+    factors = Factors(
+        new_eta, _within(xp, new_eta + free, 0.0, 1.0), (eta / new_eta) ** params.widening
+    )
+    averages = xp.stack([signal, noise, seen])
+    return Rates(new_eta, E + b * (g - E), averages, xp.stack([mean_G, mean_G2])), factors
