@@ -131,18 +131,92 @@ def test_a_copy_goes_its_own_way_to_the_same_end(jax_library, again):
     assert np.array_equal(other.ask(), opt.ask())
 
 
-def test_infeasible_and_equal_values(jax_library):
+@pytest.mark.parametrize("where", ["host", "device"])
+def test_infeasible_and_equal_values(jax_library, where):
+    """Values of the host are surveyed there, values of the device by the device."""
     ours, theirs = optimizers(jax_library, "cr-fm-nes")
+    number = np.arange(ours.popsize)
     for f in (
+        np.full(ours.popsize, np.nan),
         np.full(ours.popsize, 1.0),
-        np.where(np.arange(ours.popsize) % 3, np.inf, 1.0),
-        np.where(np.arange(ours.popsize) % 4, 2.0, np.nan),
+        np.where(number % 3, np.inf, 1.0),
+        np.where(number % 4, 2.0, np.nan),
+        number[::-1] * (1e308 / ours.popsize),
+        np.where(number == 3, -np.inf, 1.0),
     ):
-        for opt in (ours, theirs):
-            opt.ask()
-            opt.tell(f)
+        ours.ask()
+        ours.tell(f)
+        theirs.ask()
+        theirs.tell(f if where == "host" else jax_library.array(f, np.float64))
         np.testing.assert_allclose(theirs.ask(), ours.ask(), rtol=1e-12, atol=1e-12)
+        for name, value in ours.record.last._asdict().items():
+            np.testing.assert_allclose(getattr(theirs.record.last, name), value, rtol=1e-12)
+        np.testing.assert_allclose(theirs.result.x, ours.result.x, rtol=1e-12)
     assert theirs.result.nfailed == ours.result.nfailed
+    assert theirs.stop() == ours.stop()
+
+
+def test_a_hundred_generations_in_double_precision(jax_library):
+    """Within 1e-9 of the compiled kernels, with values computed where the candidates are."""
+    ours, theirs = optimizers(jax_library, "cr-fm-nes")
+    xp = jax_library.module
+    weights = xp.asarray(10 ** (3 * np.arange(DIM) / (DIM - 1)))
+    for _ in range(100):
+        x, y = ours.ask(), theirs.ask()
+        ours.tell(ellipsoid(x))
+        theirs.tell((weights * y * y).sum(axis=1))
+    x, y = np.asarray(ours.ask()), np.asarray(theirs.ask())
+    assert np.abs(y - x).max() < 1e-9 * np.abs(x).max()
+    np.testing.assert_allclose(theirs.result.fun, ours.result.fun, rtol=1e-9)
+
+
+def test_the_best_value_may_come_from_the_host_or_from_the_device(jax_library):
+    """In single precision: a value of the host between two numbers of the device stays the best."""
+    _, opt = optimizers(jax_library, "cr-fm-nes", np.float32)
+    third = np.full(opt.popsize, 1 / 3)
+    above, below = np.float32(1 / 3), np.nextafter(np.float32(1 / 3), np.float32(0))
+    assert float(below) < 1 / 3 < float(above)
+    best = []
+    for f in (third, np.float32([above] * opt.popsize), np.float32([below] * opt.popsize)):
+        opt.ask()
+        opt.tell(f if f.dtype == np.float64 else jax_library.module.asarray(f))
+        best.append(opt.result.fun)
+    assert best == [1 / 3, 1 / 3, float(below)]
+
+
+@pytest.mark.parametrize("told", ["device", "host"])
+def test_a_generation_moves_bytes_in_proportion_to_the_population(jax_library, monkeypatch, told):
+    """None of size d, in either direction: all transfers are explicit, and counted."""
+    import jax
+
+    moved = {"put": 0, "get": 0}
+    put, get = jax.device_put, jax.device_get
+
+    def counted_put(value, *where):
+        moved["put"] += sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(value))
+        return put(value, *where)
+
+    def counted_get(value):
+        moved["get"] += sum(leaf.nbytes for leaf in jax.tree.leaves(value))
+        return get(value)
+
+    opt = fmnes.Optimizer(jax_library.module.full(3000, 3.0), 1.0, rng=1)
+    sphere = jax.jit(lambda x: (x**2).sum(axis=1))
+    opt.tell(sphere(opt.ask()) if told == "device" else get(sphere(opt.ask())))
+    monkeypatch.setattr(jax, "device_put", counted_put)
+    monkeypatch.setattr(jax, "device_get", counted_get)
+    generations, compiled = 5, opt._engine._step.tell._cache_size()
+    with jax.transfer_guard("disallow"):  # implicit ones
+        for _ in range(generations):
+            f = sphere(opt.ask())
+            opt.tell(f if told == "device" else get(f))
+    assert opt._engine._step.tell._cache_size() == compiled  # by the first generation, once
+    if told == "device":
+        assert moved["put"] == 0
+        assert moved["get"] == generations * 15 * 8  # the figures of a generation
+    else:
+        assert moved["put"] <= generations * (opt.popsize + 1) * 8
+        assert moved["get"] <= generations * 15 * 8
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -157,3 +231,35 @@ def test_nothing_of_size_d_crosses_to_the_host(jax_library, method):
         with jax.transfer_guard_device_to_host("disallow"):  # implicit transfers, as np.asarray
             x = opt.ask()
             opt.tell(jax.device_get(sphere(x)))
+
+
+def test_checkpoints_move_between_libraries(jax_library, tmp_path):
+    """Saved with JAX arrays and continued with NumPy or PyTorch arrays, and the other way round."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-arrays")
+    ours, theirs = optimizers(jax_library, "cr-fm-nes")
+
+    def generations(opt):
+        for _ in range(5):
+            opt.tell(ellipsoid(opt.ask()))
+        return np.asarray(opt.ask())
+
+    for opt, name in ((ours, "numpy"), (theirs, "jax")):
+        generations(opt)
+        opt.save(tmp_path / name)
+    on_jax = jax_library.module.empty(0)
+    moved = [
+        fmnes.Optimizer.load(tmp_path / "jax", like=np.empty(0)),
+        fmnes.Optimizer.load(tmp_path / "jax", like=torch.empty(0)),
+        fmnes.Optimizer.load(tmp_path / "numpy", like=on_jax),
+        fmnes.Optimizer.load(tmp_path / "jax"),
+    ]
+    assert [type(opt.ask()) for opt in moved] == [
+        np.ndarray,
+        torch.Tensor,
+        type(on_jax),
+        type(on_jax),
+    ]
+    whole = generations(ours)
+    for opt in moved:
+        np.testing.assert_allclose(generations(opt), whole, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(opt.result.fun, ours.result.fun, rtol=1e-10)

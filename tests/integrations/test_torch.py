@@ -260,3 +260,109 @@ def test_without_pytorch_it_says_what_to_install():
     code = "import sys; sys.modules['torch'] = None; import fmnes.integrations.torch"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'fmnes[torch]'" in done.stderr
+
+
+# --- Candidates written into the module ---
+
+
+def search(objective, **options):
+    return fmnes.Optimizer(objective.x0, 0.1 * objective.scales, rng=1, **options)
+
+
+def test_evaluate_gives_the_values_of_the_candidates_and_leaves_the_mean():
+    objective = ModuleObjective(Dense(), mean_square)
+    opt = search(objective)
+    for _ in range(2):
+        expected = objective(opt.ask())
+        values = objective.evaluate(opt)
+        np.testing.assert_allclose(values, expected, rtol=1e-12)
+        np.testing.assert_array_equal(
+            ModuleObjective(objective.module, mean_square).x0, opt.result.mean
+        )
+        opt.tell(values)
+
+
+def test_groups_scale_and_freeze():
+    objective = ModuleObjective(Dense(), mean_square, groups={"first.bias": None, "*.bias": 0.5})
+    assert objective.scales.tolist() == [1.0] * 16 + [0.5]
+    before = state_of(objective.module)
+    opt = search(objective)
+    opt.tell(objective.evaluate(opt))
+    opt.write_candidate(0, objective._flat.parameters)
+    after = objective.module.state_dict()
+    assert torch.equal(after["first.bias"], before["first.bias"])
+    assert not torch.equal(after["last.bias"], before["last.bias"])
+
+
+class Tied(torch.nn.Module):
+    """One weight under two names, and a buffer that every call changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+        self.second.weight = self.first.weight
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls += 1
+        return self.second(self.first(x))
+
+
+def test_tied_weights_are_one_variable_and_buffers_are_restored():
+    module = Tied()
+    objective = ModuleObjective(
+        module, lambda model: model(torch.ones(1, 2)).abs().sum() + model.calls
+    )
+    assert objective.x0.shape == (8,)
+    opt = search(objective)
+    values = objective.evaluate(opt)
+    assert torch.equal(module.first.weight, module.second.weight)
+    assert module.calls == 0
+    expected = [
+        ((x[:4].reshape(2, 2) @ (x[:4].reshape(2, 2) @ np.ones(2) + x[4:6])) + x[6:])
+        for x in opt.ask()
+    ]
+    np.testing.assert_allclose(values, [np.abs(e).sum() + 1 for e in expected], rtol=1e-4)
+
+
+def test_an_error_in_the_loss_leaves_the_search_and_the_mean():
+    """Such as out of memory: the same generation can be evaluated again."""
+    module, fails = Dense(), [True]
+
+    def loss(model):
+        if fails[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return mean_square(model)
+
+    objective = ModuleObjective(module, loss)
+    opt, before = search(objective), state_of(module)
+    x = opt.ask()
+    with pytest.raises(torch.OutOfMemoryError):
+        objective.evaluate(opt)
+    assert_same(module, before)
+    fails[0] = False
+    np.testing.assert_allclose(objective.evaluate(opt), objective(x), rtol=1e-12)
+
+
+def test_a_compiled_module():
+    module = torch.compile(Dense(), backend="eager")
+    objective = ModuleObjective(module, mean_square)
+    opt = search(objective)
+    expected = ModuleObjective(module._orig_mod, mean_square)(opt.ask())
+    np.testing.assert_allclose(objective.evaluate(opt), expected, rtol=1e-12)
+
+
+def test_modules_and_groups_that_are_refused(tmp_path):
+    torch.distributed.init_process_group(
+        "gloo", init_method=(tmp_path / "group").as_uri(), rank=0, world_size=1
+    )
+    try:
+        wrapped = torch.nn.parallel.DistributedDataParallel(Dense())
+        with pytest.raises(TypeError, match=r"module: .* DistributedDataParallel.*module\.module"):
+            ModuleObjective(wrapped, mean_square)
+    finally:
+        torch.distributed.destroy_process_group()
+    with pytest.raises(ValueError, match=r"groups: expected patterns for names among .* .head"):
+        ModuleObjective(Dense(), mean_square, groups={"head.*": 2.0})
+    with pytest.raises(ValueError, match=r"groups.*bias"):
+        ModuleObjective(Dense(), mean_square, groups={"*.bias": 0.0})

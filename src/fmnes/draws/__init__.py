@@ -5,10 +5,13 @@ workers or on what was drawn before. So any machine rebuilds any candidate from 
 a checkpoint holds no generator state beyond the seed and a counter.
 
 One definition, one implementation per backend. native/draws.hpp (C++) and `numpy_draws` give
-identical results. `array_draws` (JAX and PyTorch, on their devices) gives identical Philox words;
-its normals differ in the last digits.
+identical results. `triton_draws` (PyTorch on a GPU) gives identical results in float64, and in
+float32 normals that differ in the last digits. `array_draws` (JAX and PyTorch, on any device) gives
+identical Philox words; its normals differ in the last digits.
 """
 
+import functools
+import importlib.util
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,10 +100,19 @@ def normals_like(mean: Array, address: Address, first: int, last: int) -> Array:
     array of size d is copied to the device.
     """
     xp, dim = array_namespace(mean), mean.shape[0]
+    if is_torch_array(mean) and mean.device.type == "cuda" and _has_triton():
+        from fmnes.draws import triton_draws
+
+        return triton_draws.normals(triton_draws.words_on(mean, address), first, last - first, mean)
     if is_torch_array(mean) and mean.device.type != "cpu":
         words = array_draws.Words.of(*address)
         return array_draws.normals(xp, words, first, last - first, dim, mean)
     return constant(xp, normals(*address, first, last, dim), mean)
+
+
+@functools.cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
 
 
 def _fitting(name: str, value: int, bits: int) -> int:

@@ -7,9 +7,11 @@ multiplications and additions.
 Every function is pure and has no Python ``if`` on array values, so that JAX can compile it.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from array_api_compat import device
+import numpy as np
+from array_api_compat import device, is_jax_namespace
 
 from fmnes._arrays import Array, Namespace
 from fmnes.draws.numpy_draws import GROUP, LANES, C, S
@@ -41,10 +43,35 @@ def normals(xp: Namespace, words: Words, first: Array, rows: int, dim: int, like
     """
     groups = -(-dim // GROUP)
     drawn = philox(xp, words, *counters(xp, words, first, rows, LANES * groups, like))
-    cosines, sines = box_muller(xp, drawn, like)
+    cosines, sines = _stored(xp, box_muller(xp, drawn, like), rows * dim)
     # Eight blocks make sixteen coordinates: their cosines first, then their sines.
     pairs = [xp.reshape(half, (rows, groups, 1, LANES)) for half in (cosines, sines)]
-    return xp.reshape(xp.concat(pairs, axis=2), (rows, groups * GROUP))[:, :dim]
+    return xp.reshape(_joined(xp, *pairs), (rows, groups * GROUP))[:, :dim]
+
+
+def _joined(xp: Namespace, first: Array, second: Array) -> Array:
+    """Two arrays of shape (rows, groups, 1, n) as one of shape (rows, groups, 2, n)."""
+    if not is_jax_namespace(xp):
+        return xp.concat([first, second], axis=2)
+    number = xp.arange(2)[:, None]  # a choice is part of one loop, and quicker on a GPU
+    return xp.where(number == 0, first, second)
+
+
+_LARGE = 2**20  # numbers; fewer of them stay in a GPU's cache
+
+
+def _stored(xp: Namespace, halves: tuple[Array, Array], size: int) -> tuple[Array, Array]:
+    """The same arrays, which JAX's compiler is told to store if they are large.
+
+    It would store four words for two normals instead, and finish the normals where they are put in
+    order: twice the traffic to memory.
+    """
+    if size < _LARGE or not is_jax_namespace(xp):
+        return halves
+    from jax import lax
+
+    stored: tuple[Array, Array] = lax.optimization_barrier(halves)
+    return stored
 
 
 def counters(
@@ -64,11 +91,11 @@ def philox(
     xp: Namespace, words: Words, c0: Array, c1: Array, c2: Array, c3: Array
 ) -> tuple[Array, Array, Array, Array]:
     """The four words of each counter, under the key of an address."""
-    mask = _word(xp, _LOW32, c0)
+    mask, multiply = _word(xp, _LOW32, c0), _multiplication(xp)
     k0, k1 = _word(xp, words.key_low, c0), _word(xp, words.key_high, c0)
     for _ in range(_ROUNDS):
-        high0, low0 = _multiply(c0, _MULTIPLIERS[0], mask)
-        high1, low1 = _multiply(c2, _MULTIPLIERS[1], mask)
+        high0, low0 = multiply(c0, _MULTIPLIERS[0], mask)
+        high1, low1 = multiply(c2, _MULTIPLIERS[1], mask)
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
         k0, k1 = (k0 + _word(xp, _WEYL[0], k0)) & mask, (k1 + _word(xp, _WEYL[1], k1)) & mask
     return c0, c1, c2, c3
@@ -83,8 +110,27 @@ def _word(xp: Namespace, value: Array, like: Array) -> Array:
     return xp.asarray(value, dtype=word_dtype(xp), device=device(like))
 
 
+def _multiplication(xp: Namespace) -> Callable[[Array, int, Array], tuple[Array, Array]]:
+    """The quickest function for the high and low words of a 32 x 32 bit product."""
+    return _multiply_in_jax if is_jax_namespace(xp) else _multiply
+
+
+def _multiply_in_jax(a: Array, m: int, mask: Array) -> tuple[Array, Array]:
+    """From a product of 64 bits, which compilers have an instruction for.
+
+    JAX has numbers of 64 bits when it is told so, also within a function that is compiled without.
+    """
+    import jax
+
+    with jax.enable_x64(True):
+        product = jax.lax.convert_element_type(a, "uint64") * np.uint64(m)
+        high, low = product >> np.uint64(32), product & np.uint64(_LOW32)
+        words = [jax.lax.convert_element_type(half, "uint32") for half in (high, low)]
+    return words[0], words[1]
+
+
 def _multiply(a: Array, m: int, mask: Array) -> tuple[Array, Array]:
-    """The high and low words of a 32 x 32 bit product, from products of 16 x 16 bits."""
+    """The same from products of 16 x 16 bits, which every array library has."""
     m_low, m_high = m & _LOW16, m >> 16
     a_low, a_high = a & _LOW16, a >> 16
     t = a_low * m_low

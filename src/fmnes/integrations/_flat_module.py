@@ -1,10 +1,13 @@
 """The parameters of a PyTorch module as one vector. PyTorch is imported when it is needed."""
 
-from collections.abc import Sequence
+import fnmatch
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fmnes import _checks as checks
 
 if TYPE_CHECKING:
     import torch
@@ -15,16 +18,22 @@ if TYPE_CHECKING:
 class FlatModule:
     """The chosen parameters of a module as one vector, in the order of `named_parameters`."""
 
-    def __init__(self, module: "torch.nn.Module", parameters: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        module: "torch.nn.Module",
+        parameters: Sequence[str] | None = None,
+        groups: Mapping[str, float | None] | None = None,
+    ) -> None:
         import torch
 
-        if not isinstance(module, torch.nn.Module):
-            raise TypeError(f"module: expected a torch.nn.Module, got {module!r}")
-        own = dict(module.named_parameters())
+        _check_module(module)
+        own = dict(module.named_parameters())  # tied weights appear once
         if parameters is None:
             parameters = [name for name, value in own.items() if value.requires_grad]
         elif unknown := [name for name in parameters if name not in own]:
             raise ValueError(f"parameters: expected names among {list(own)}, got {unknown[0]!r}")
+        scales = _scales({} if groups is None else groups, list(parameters))
+        parameters = [name for name in parameters if scales[name] is not None]
         self._names = [name for name in own if name in parameters]
         if not self._names:
             raise ValueError(f"parameters: expected at least one of {list(own)}, got none")
@@ -33,13 +42,29 @@ class FlatModule:
         self._shapes = [tuple(value.shape) for value in chosen]
         self._types = [value.dtype for value in chosen]
         self._device = chosen[0].device
-        flat = torch.cat([value.reshape(-1).to(torch.float64) for value in chosen])
-        self.x0: NDArray[np.float64] = flat.cpu().numpy().copy()
+        sizes = [value.numel() for value in chosen]
+        by_name = [scales[name] for name in self._names]
+        self.scales: NDArray[np.float64] = np.repeat(np.array(by_name, np.float64), sizes)
+        flat = torch.cat([value.reshape(-1).to("cpu", torch.float64) for value in chosen])
+        self.x0: NDArray[np.float64] = flat.numpy().copy()
+        self._several_devices = len({value.device for value in chosen}) > 1
+
+    @property
+    def parameters(self) -> "list[torch.Tensor]":
+        """The parameters that are searched, in the order of the vector."""
+        own = dict(self._module.named_parameters())
+        return [own[name] for name in self._names]
 
     def rows(self, x: Any) -> "torch.Tensor":
         """Return candidates as a tensor of shape (n, d) on the module's device."""
         import torch
 
+        if self._several_devices:
+            raise ValueError(
+                "module: expected parameters on one device for calls with candidates, got "
+                f"{sorted({str(value.device) for value in self.parameters})}; evaluate(opt) writes "
+                "candidates to several devices"
+            )
         d, shape = len(self.x0), tuple(np.shape(x))
         if len(shape) not in (1, 2) or shape[-1] != d:
             raise ValueError(f"x: expected shape ({d},) or (n, {d}), got {shape}")
@@ -70,3 +95,34 @@ class FlatModule:
             return functional_call(self._module, state, args, kwargs)
 
         return call
+
+
+def _check_module(module: Any) -> None:
+    import torch
+
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"module: expected a torch.nn.Module, got {module!r}")
+    if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+        raise TypeError(
+            "module: expected a module without DistributedDataParallel, which synchronizes "
+            "gradients that nobody needs here, got a wrapped one; pass module.module, and use "
+            "fmnes.integrations.torch_distributed for several processes"
+        )
+    for name, value in module.named_parameters():
+        if type(value.data).__name__ == "DTensor":
+            raise TypeError(f"module: expected whole parameters, got {name}, which is sharded")
+
+
+def _scales(groups: Mapping[str, float | None], names: list[str]) -> dict[str, float | None]:
+    """The scale of each parameter: that of the first pattern that its name matches, else 1."""
+    for pattern, scale in groups.items():
+        if scale is not None:
+            checks.finite(f"groups[{pattern!r}]", scale, above=0)
+        if not fnmatch.filter(names, pattern):
+            raise ValueError(f"groups: expected patterns for names among {names}, got {pattern!r}")
+
+    def scale_of(name: str) -> float | None:
+        matching = (scale for key, scale in groups.items() if fnmatch.fnmatchcase(name, key))
+        return next(matching, 1.0)
+
+    return {name: scale_of(name) for name in names}

@@ -3,12 +3,13 @@
 Needs ``pip install 'fmnes[torch]'``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmnes import Optimizer
 from fmnes import _checks as checks
 from fmnes.integrations._flat_module import FlatModule
 
@@ -37,6 +38,10 @@ class ModuleObjective:
     parameters : sequence of str, optional
         Names of the parameters to search, as in `named_parameters`; by default those with
         ``requires_grad``. The others keep their values.
+    groups : mapping of str to float or None, optional
+        Patterns of names, such as ``"*.bias"``, and the scale of the parameters that match: their
+        initial standard deviation relative to the others, see `scales`. None freezes them.
+        The first pattern that matches counts.
     batched : bool
         Whether to evaluate many candidates at once with `torch.func.vmap`. It supports modules that
         consist of tensor operations, but not ``.item()``, branches on values, or random numbers
@@ -48,6 +53,8 @@ class ModuleObjective:
     ----------
     x0 : array of shape (d,)
         The current parameters of the module, in float64.
+    scales : array of shape (d,)
+        The scale of each variable, from ``groups``: pass ``sigma0=0.1 * objective.scales``.
 
     Notes
     -----
@@ -83,6 +90,7 @@ class ModuleObjective:
         loss: Callable[..., Any],
         *,
         parameters: Sequence[str] | None = None,
+        groups: Mapping[str, float | None] | None = None,
         batched: bool = True,
         chunk_size: int | None = None,
     ) -> None:
@@ -90,8 +98,8 @@ class ModuleObjective:
         self._batched = checks.boolean("batched", batched)
         if chunk_size is not None:
             checks.integer("chunk_size", chunk_size, least=1)
-        self._flat, self._chunk_size = FlatModule(module, parameters), chunk_size
-        self.module, self.x0 = module, self._flat.x0
+        self._flat, self._chunk_size = FlatModule(module, parameters, groups), chunk_size
+        self.module, self.x0, self.scales = module, self._flat.x0, self._flat.scales
 
     def __call__(self, x: Any, *args: Any) -> Any:
         """Return the loss: a float for one candidate, an array for many."""
@@ -102,6 +110,34 @@ class ModuleObjective:
             if self._batched:
                 return self._evaluate_batched(rows, args)
             return np.array([self._evaluate_one(row, args) for row in rows], np.float64)
+
+    def evaluate(self, opt: Optimizer, *args: Any) -> NDArray[np.float64]:
+        """Return the values of all candidates of a search, for `Optimizer.tell`.
+
+        The candidates are written into the module one after the other, so that a second copy of
+        the parameters is never needed; afterwards the module has the mean of the search. Buffers
+        are restored after each candidate. If the loss raises an error, the module has the mean
+        too, and the search is unchanged.
+        """
+        values = []
+        try:
+            for i in range(opt.popsize):
+                values.append(self.value_of(opt, i, *args))
+        finally:
+            opt.write_mean(self._flat.parameters)
+        return np.array(values, np.float64)
+
+    def value_of(self, opt: Optimizer, i: int, *args: Any) -> float:
+        """Write candidate i of a search into the module, and return its value."""
+        buffers = {name: value.clone() for name, value in self.module.named_buffers()}
+        opt.write_candidate(i, self._flat.parameters)
+        with torch.no_grad():
+            try:
+                value = _one_number(self._loss(self.module, *args))
+            finally:
+                for name, buffer in self.module.named_buffers():
+                    buffer.copy_(buffers[name])
+        return float(value.item())
 
     def load(self, x: Any) -> torch.nn.Module:
         """Put the parameters of a candidate, shape (d,), into the module, and return it."""

@@ -1,0 +1,310 @@
+"""Milliseconds of a generation on one GPU, of fmnes and of other packages, in one run.
+
+make bench-gpu, or: python benchmarks/gpu.py [--dims 1e3 1e5] [--solvers NAME ...] [--out FILE]
+
+A generation is ask, a sphere function, and tell, in float32, with the default popsize of
+CR-FM-NES for every solver. Each solver runs in its own process, so that no other one holds memory
+of the GPU; a solver whose package is missing, or that fails, is named with the reason.
+The streaming rows write every candidate once, in bfloat16, and evaluate nothing.
+
+A solver is a function that is registered in SOLVERS: called with (dim, popsize), it returns a
+function that runs one generation and waits for its end.
+"""
+
+import argparse
+import datetime
+import gc
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pages
+
+RESULTS = Path(__file__).parent / "results" / "gpu.json"
+PAGE = Path(__file__).parents[1] / "docs" / "gpu.md"
+DIMS = [10**3, 10**5, 10**6, 10**7]
+SOLVERS = {}
+STREAMING_DIMS = [10**8, 10**9]
+LONGEST = 400  # seconds that one solver may take in all
+
+
+def solver(name, dims=tuple(DIMS)):
+    """Register a function (dim, popsize) -> one generation, and the dimensions to measure."""
+
+    def register(function):
+        SOLVERS[name] = function, dims
+        return function
+
+    return register
+
+
+def popsize_of(dim):
+    """The default of CR-FM-NES."""
+    popsize = 4 + math.floor(3 * math.log(dim))
+    return popsize + popsize % 2
+
+
+# === fmnes and PyTorch ===
+
+
+def _optimizer(dim, popsize, **options):
+    import torch
+
+    import fmnes
+
+    x0 = torch.full((dim,), 3.0, device="cuda")
+    return fmnes.Optimizer(x0, 2.0, popsize=popsize, rng=1, **options)
+
+
+@solver("fmnes PyTorch")
+def fmnes_torch(dim, popsize):
+    import torch
+
+    opt = _optimizer(dim, popsize)
+
+    def generation():
+        opt.tell(torch.linalg.vector_norm(opt.ask(), dim=1) ** 2)
+
+    return generation
+
+
+@solver("fmnes PyTorch, array engine", dims=(10**3, 10**5, 10**6))
+def fmnes_torch_array(dim, popsize):
+    """The engine that serves without Triton."""
+    from fmnes import engines
+
+    engines.ENGINES = tuple(row for row in engines.ENGINES if row.name != "triton")
+    return fmnes_torch(dim, popsize)
+
+
+@solver("fmnes PyTorch, streaming", dims=STREAMING_DIMS)
+def fmnes_torch_streaming(dim, popsize):
+    import numpy as np
+    import torch
+
+    import fmnes
+
+    opt = _optimizer(dim, popsize, method=fmnes.CRFMNES(store_draws=False))
+    candidate = torch.empty(dim, dtype=torch.bfloat16, device="cuda")
+    values = np.random.default_rng(1)
+
+    def generation():
+        for i in range(popsize):
+            opt.write_candidate(i, [candidate])
+        opt.tell(values.normal(size=popsize))
+
+    return generation
+
+
+# === fmnes and JAX, and evosax ===
+
+
+def _sphere():
+    import jax
+
+    return jax.jit(lambda x: (x * x).sum(axis=1))
+
+
+@solver("fmnes JAX")
+def fmnes_jax(dim, popsize):
+    import jax.numpy as jnp
+
+    import fmnes
+
+    opt, sphere = fmnes.Optimizer(jnp.full(dim, 3.0), 2.0, popsize=popsize, rng=1), _sphere()
+
+    def generation():
+        opt.tell(sphere(opt.ask()))
+
+    return generation
+
+
+@solver("fmnes.jax in one program")
+def fmnes_jax_program(dim, popsize):
+    """Twenty generations in one `scan`; the time is that of one of them."""
+    import jax
+    import jax.numpy as jnp
+
+    import fmnes.jax
+
+    def step(search, _):
+        return fmnes.jax.tell(search, jnp.sum(fmnes.jax.ask(search) ** 2, axis=1))
+
+    run = jax.jit(lambda search: jax.lax.scan(step, search, length=20))
+    search = fmnes.jax.init(jax.random.key(1), jnp.full(dim, 3.0), 2.0, popsize=popsize)
+    calls = 0
+
+    def generation():
+        nonlocal search, calls
+        if calls % 20 == 0:
+            search, _ = jax.block_until_ready(run(search))
+        calls += 1
+
+    return generation
+
+
+@solver("evosax CR_FM_NES")
+def evosax_cr_fm_nes(dim, popsize):
+    """ask, the sphere and tell in one compiled call."""
+    import jax
+    import jax.numpy as jnp
+    from evosax.algorithms import CR_FM_NES
+
+    strategy = CR_FM_NES(population_size=popsize, solution=jnp.zeros(dim))
+    params = strategy.default_params.replace(std_init=2.0)
+    state, key = strategy.init(jax.random.key(1), jnp.full(dim, 3.0), params), jax.random.key(2)
+
+    @jax.jit
+    def step(state, key):
+        key, key_ask, key_tell = jax.random.split(key, 3)
+        x, state = strategy.ask(key_ask, state, params)
+        state, _ = strategy.tell(key_tell, x, jnp.sum(x * x, axis=1), state, params)
+        return state, key
+
+    def generation():
+        nonlocal state, key
+        state, key = jax.block_until_ready(step(state, key))
+
+    return generation
+
+
+# === Measuring ===
+
+
+def measured(name, dim):
+    """One row: the median of some rounds, the time to start and compile, and the memory."""
+    gc.collect()  # what the row before has left
+    function, _ = SOLVERS[name]
+    begun = time.perf_counter()
+    generation = function(dim, popsize_of(dim))
+    for _ in range(3):
+        generation()
+    first = time.perf_counter() - begun
+    start_vectors = _vectors(dim)
+    begun = time.perf_counter()
+    generation()
+    once = time.perf_counter() - begun
+    count, seconds = max(1, min(100, int(0.2 / max(once, 1e-6)))), []
+    for _ in range(7 if once < 0.5 else 3):
+        begun = time.perf_counter()
+        for _ in range(count):
+            generation()
+        seconds.append((time.perf_counter() - begun) / count)
+    return {
+        "solver": name,
+        "dim": dim,
+        "popsize": popsize_of(dim),
+        "ms": round(1e3 * statistics.median(seconds), 4),
+        "fastest_ms": round(1e3 * min(seconds), 4),
+        "first_s": round(first, 2),
+        "start_vectors": start_vectors,
+        "vectors": _vectors(dim),
+    }
+
+
+def _vectors(dim):
+    """The largest memory that PyTorch has held, in vectors of float32; None without PyTorch."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return None
+    most = torch.cuda.max_memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    return round(most / 4 / dim, 2)
+
+
+def run_solver(name, dims):
+    """The rows of one solver, measured in this process, one JSON object a line."""
+    for dim in dims:
+        try:
+            row = measured(name, dim)
+        except Exception as error:  # noqa: BLE001 (the other solvers are still to be measured)
+            row = {"solver": name, "dim": dim, "error": f"{type(error).__name__}: {error}"[:300]}
+        print("ROW " + json.dumps(row), flush=True)
+
+
+def in_a_process(name, dims):
+    """The rows of one solver, from a process of its own."""
+    command = [sys.executable, __file__, "--one", name, "--dims", *map(str, dims)]
+    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False
+        )
+        output, errors = done.stdout, done.stderr
+    except subprocess.TimeoutExpired as late:
+        output, errors = (late.stdout or b"").decode(), f"not done after {LONGEST} s"
+    rows = [json.loads(line[4:]) for line in output.splitlines() if line.startswith("ROW ")]
+    for dim in dims[len(rows) :]:
+        rows.append({"solver": name, "dim": dim, "error": errors.strip()[-300:]})
+    return rows
+
+
+def machine():
+    """What the figures were measured on."""
+    query = (
+        "import torch, triton; "
+        "print(torch.cuda.get_device_name(), torch.__version__, triton.__version__, sep=' | ')"
+    )
+    command = [sys.executable, "-c", query]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    name, torch, triton = (done.stdout.strip() or "none | none | none").split(" | ")
+    return {
+        "device": name,
+        "torch": torch,
+        "triton": triton,
+        "python": sys.version.split()[0],
+        "date": datetime.date.today().isoformat(),
+        "command": "make bench-gpu",
+    }
+
+
+def table(figures):
+    """Milliseconds of a generation, a row for each solver, in Markdown; with the machine."""
+    rows = figures["rows"]
+    dims = sorted({row["dim"] for row in rows})
+    shown = {(row["solver"], row["dim"]): f"{row['ms']:.3g}" for row in rows if "ms" in row}
+    names = list(dict.fromkeys(row["solver"] for row in rows))
+    titles = ["ms a generation, d ="] + [f"10^{round(math.log10(dim))}" for dim in dims]
+    cells = ([name, *(shown.get((name, dim), "") for dim in dims)] for name in names)
+    where = (
+        f"Measured on one {figures['device']} with PyTorch {figures['torch']} and Triton "
+        f"{figures['triton']} on {figures['date']}, in float32, by `{figures['command']}`."
+    )
+    return pages.table(titles, cells) + "\n\n" + where
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--dims", nargs="*", type=float, help="only these numbers of variables")
+    parser.add_argument("--solvers", nargs="*", help=f"some of: {', '.join(SOLVERS)}")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--report", action="store_true", help="make the table of docs/gpu.md")
+    parser.add_argument("--out", type=Path, help=f"the JSON file to write, such as {RESULTS.name}")
+    options = parser.parse_args()
+    dims = None if options.dims is None else [int(dim) for dim in options.dims]
+    if options.one:
+        run_solver(options.one, dims)
+        return
+    if options.report:
+        tables = {"gpu": table(json.loads(RESULTS.read_text(encoding="utf-8")))}
+        page = pages.with_tables(PAGE.read_text(encoding="utf-8"), tables)
+        PAGE.write_text(page, encoding="utf-8")
+        return
+    figures = {**machine(), "rows": []}
+    for name in options.solvers or SOLVERS:
+        served = [dim for dim in SOLVERS[name][1] if dims is None or dim in dims]
+        for row in in_a_process(name, served) if served else []:
+            figures["rows"].append(row)
+            shown = row.get("error") or f"{row['ms']:10.3f} ms, {row['vectors']} vectors"
+            print(f"{name:30} d = {row['dim']:.0e}  {shown}", flush=True)
+        if options.out:
+            options.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,324 @@
+"""The Triton engine: CR-FM-NES on CUDA tensors, by the kernels of `triton_kernels`.
+
+The state, the draws and the ranking stay on the device. A generation copies popsize values to the
+device and eight numbers back. On a GPU the kernels of `tell` are recorded once as a CUDA graph, so
+that a small problem does not wait for the host to launch them one by one.
+
+With ``store_draws=False`` no array of size lambda x d exists: the draws are made again, and
+`ask` and `write` make candidates one by one.
+"""
+
+import functools
+import importlib.util
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmnes._arrays import Array
+from fmnes.algorithms import cr_fm_nes
+from fmnes.engines import generation
+from fmnes.engines.contract import EngineSpec, Generation
+
+_TILE = 1024  # coordinates of a tile in passes over vectors
+_BLOCKS = 512  # Philox blocks of a tile in passes over draws: each makes two coordinates
+_FEW_BLOCKS = 128  # the same for a small d, so that more programs share the work
+_SMALL = 2**22  # a population of so many numbers at most is built by `tell` already
+_ROWS, _ROW_BLOCKS = 4, 128  # pairs and blocks of a tile of `row_sums`
+_PAIRS = 8  # pairs of candidates that one program of `write_rows` builds
+_PROGRAMS = 2048  # at most so many programs share the tiles of a pass
+
+
+@functools.cache
+def available() -> bool:
+    """Whether Triton is installed; if not, a warning says once that the array engine is used."""
+    found = importlib.util.find_spec("triton") is not None
+    if not found:
+        warnings.warn(
+            "Triton is not installed, so CR-FM-NES on CUDA tensors is computed by the array "
+            "engine, which is 10 to 100 times slower: pip install triton",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+class TritonEngine:
+    """CR-FM-NES on CUDA tensors of float32 or float64."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        import torch
+
+        from fmnes.draws import triton_draws
+        from fmnes.engines import triton_kernels
+
+        self._draws, self._kernels, self._torch = triton_draws, triton_kernels, torch
+        self.params: cr_fm_nes.Params = spec.params
+        mean = spec.state.mean
+        self._address, self._device = spec.address, mean.device
+        self._dtype, self._dim = mean.dtype, self.params.dim
+        self._half = self.params.popsize // 2
+        self._double = mean.dtype == torch.float64
+        self.initial = self._initial(spec)
+        # The kernels update these vectors in place, so they must not be shared with anybody.
+        self._vectors = {
+            name: value.clone(memory_format=torch.contiguous_format)
+            for name, value in spec.state._asdict().items()
+            if name != "sigma"
+        }
+        self.best = None if spec.best is None else spec.best.clone()
+        self._allocate(spec)
+        self._tell, self._sample = _Recorded(mean.is_cuda), _Recorded(mean.is_cuda)
+        with triton_draws.on_device(mean):
+            self._settle()
+            self._next_draws()
+
+    def _allocate(self, spec: EngineSpec) -> None:
+        torch, kernels, half, dim = self._torch, self._kernels, self._half, self._dim
+        self._blocks = self._draws.blocks_of(dim)
+
+        def float64(*shape: int) -> Array:
+            return torch.zeros(shape, dtype=torch.float64, device=self._device)
+
+        def on_device(values: Any) -> Array:
+            return torch.tensor(np.asarray(values, np.float64), device=self._device)
+
+        def vector(rows: int = 1) -> Array:
+            return torch.empty((rows, dim), dtype=self._dtype, device=self._device)
+
+        stored = self.params.store_draws
+        self._z = vector(half if stored else 0)
+        self._population = vector(2 * half) if stored and 2 * half * dim <= _SMALL else None
+        self._az, self._s = vector()[0], vector()[0]
+        self._numbers, self._pairs = float64(kernels.NUMBERS), float64(kernels.PAIR_ROWS, half)
+        self._numbers[[0, 24, 25]] = on_device([float(spec.state.sigma), 1.0, 1.0])
+        constants, rates = cr_fm_nes.tables(self.params)
+        eps = torch.finfo(self._dtype).eps
+        order = [
+            "chi_n",
+            "c_sigma",
+            "scale_sigma",
+            "c_c",
+            "scale_c",
+            "long_v",
+            "largest_step",
+            "D_limit",
+            "v_min",
+            "v_max",
+        ]
+        given = dim, 2 * half, *(constants[name] for name in order), eps, spec.tolx
+        self._constants = on_device(given)
+        self._rates = on_device(np.stack(list(rates.values())))
+        w_hat = np.asarray(self.params.phase.w_hat)
+        self._by_rank, self._weights = on_device(w_hat), float64(2 * half)
+        self._cumulated = on_device(np.concatenate([[0.0], np.cumsum(w_hat)]))
+        # What a generation exchanges with the host: values and the next address in, figures out.
+        pin = self._device.type == "cuda"
+        self._inbox = torch.zeros(2 * half + 3, dtype=torch.float64, pin_memory=pin)
+        self._outbox = torch.zeros(8, dtype=torch.float64, pin_memory=pin)
+        self._received = float64(2 * half + 3)
+        self._values, self._words = self._received[3:], self._received[:3].view(torch.int64)
+        self._words.copy_(self._draws.words_on(self._received, spec.address))
+        self._figures = float64(8)
+        self._programs = min(-(-dim // _TILE), _PROGRAMS)
+        self._tile = _BLOCKS if self._blocks >= 128 * _BLOCKS else _FEW_BLOCKS
+        self._draw_programs = min(-(-self._blocks // self._tile), _PROGRAMS)
+        self._row_programs = min(-(-self._blocks // _ROW_BLOCKS), _PROGRAMS // 4)
+        self._partial = float64(9 * _PROGRAMS)
+        self._row_partial = float64(3 * half * self._row_programs)
+
+    def _initial(self, spec: EngineSpec) -> Array:
+        """The initial deviations; one number stands for all of them if they are equal.
+
+        Where memory is short, also if they are almost equal: they only scale a tolerance.
+        """
+        given = spec.initial
+        if given is None:
+            given = cr_fm_nes.summary(spec.params, spec.state).deviations
+        least, most = given.min(), given.max()
+        if least == most or (not spec.params.store_draws and most <= 1.001 * least):
+            return most.reshape(1).expand(self._dim)
+        return given.clone()
+
+    # === Ask ===
+
+    def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
+        """Candidates first to last - 1, as a fresh tensor or in ``out``."""
+        if self._population is not None:
+            x = self._population[first:last].clone()
+        else:
+            shape = last - first, self._dim
+            x = self._torch.empty(shape, dtype=self._dtype, device=self._device)
+            self._write_rows(x, first, last, 0, self._dim)
+        if out is None:
+            return x
+        out[...] = x.cpu().numpy()
+        return out
+
+    def write(self, candidate: int, start: int, out: Array) -> None:
+        """Write the coordinates of one candidate from ``start`` on into a contiguous tensor."""
+        if self._population is not None:
+            row = self._population[candidate, start : start + out.numel()]
+            out.copy_(row.view(out.shape))
+            return
+        self._write_rows(out, candidate, candidate + 1, start, out.numel())
+
+    def _write_rows(self, out: Array, first: int, last: int, start: int, size: int) -> None:
+        blocks = -(-(start + size) // 16) * 8 - start // 16 * 8
+        low, high = 0, self._half
+        if last - first == 1:
+            low, high = first % self._half, first % self._half + 1
+        grid = -(-blocks // self._tile), -(-(high - low) // _PAIRS)
+        state = self._vectors
+        with self._draws.on_device(self._z):
+            self._kernels.write_rows[grid](
+                out, self._z, self._words, state["mean"], state["D"], state["v"], self._numbers,
+                self._pairs, self._dim, self._half, first, last, low, high, start,
+                size, self.params.store_draws, self._double, _PAIRS, self._tile, **self._options,
+            )  # fmt: skip
+
+    # === Tell ===
+
+    def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
+        """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
+        shown = generation.survey(values)
+        with self._draws.on_device(self._z):
+            if shown.least < best_so_far:
+                self._keep(generation.best_of(values))
+            self._address = self._address._replace(generation=self._address.generation + 1)
+            inbox = self._inbox.numpy()
+            inbox[:3].view(np.int64)[:] = self._draws.words_of(*self._address)
+            inbox[3:] = values
+            if shown.flat and self.params.safe:  # `unless_flat`: only the draws change
+                self._received.copy_(self._inbox, non_blocking=True)
+            else:
+                self._tell(self._update)
+            arrived = self._mark()
+            self._sample(self._next_draws)
+            arrived()
+        return generation.to_record(shown, self._outbox)
+
+    def _keep(self, best: int) -> None:
+        if self.best is None:
+            self.best = self._torch.empty_like(self._vectors["mean"])
+        self.write(best, 0, self.best)
+
+    def _mark(self) -> Callable[[], None]:
+        """Return a function that waits for the work submitted so far."""
+        if self._device.type != "cuda":
+            return lambda: None
+        event = self._torch.cuda.Event()
+        event.record()
+        return event.synchronize  # type: ignore[no-any-return]
+
+    def _update(self) -> None:
+        """All of `tell` on the device: values come from the inbox, figures go to the outbox."""
+        k, state, partial = self._kernels, self._vectors, self._partial
+        numbers, constants, pairs = self._numbers, self._constants, self._pairs
+        half, dim, blocks, draws = self._half, self._dim, self._blocks, self._draw_programs
+        safe, options, stored = self.params.safe, self._options, self.params.store_draws
+        # The old address stays in place until the draws of this generation are used.
+        self._values.copy_(self._inbox[3:], non_blocking=True)
+        k.rank[(-(-2 * half // 32),)](
+            self._values, pairs, self._by_rank, self._cumulated, self._weights, half, safe, 32,
+            **options,
+        )  # fmt: skip
+        k.weigh[(1,)](
+            self._values, self._weights, pairs, numbers, constants, self._rates, half, 256,
+            **options,
+        )  # fmt: skip
+        k.path_length[(draws,)](
+            self._z, self._words, state["p_sigma"], pairs, numbers, constants, partial, dim, half,
+            blocks, stored, self._double, self._tile, **options,
+        )  # fmt: skip
+        k.decide[(1,)](
+            pairs, numbers, constants, self._rates, partial, half, draws, safe, self._double, 256,
+            _PROGRAMS, **options,
+        )  # fmt: skip
+        k.sums[(draws,)](
+            self._z, self._words, state["mean"], state["D"], state["v"], state["p_sigma"],
+            state["p_c"], self._az, self._s, pairs, numbers, constants, partial, dim, half, blocks,
+            stored, self._double, self._tile, **options,
+        )  # fmt: skip
+        k.solve[(1,)](numbers, partial, draws, _PROGRAMS, **options)
+        many, vectors = self._programs, (state["v"], self._az, self._s)
+        if safe:
+            k.step_size[(many,)](*vectors, numbers, partial, dim, _TILE, **options)
+            k.limit_step[(1,)](numbers, constants, partial, many, _PROGRAMS, **options)
+        k.move[(many,)](
+            state["D"], *vectors, numbers, constants, partial, dim, safe, _TILE, **options
+        )
+        k.normalise[(1,)](
+            numbers, constants, partial, many, safe, self._double, _PROGRAMS, **options
+        )
+        self._settle()
+        self._words.copy_(self._inbox[:3].view(self._torch.int64), non_blocking=True)
+
+    def _settle(self) -> None:
+        """The figures of the state, and what the next natural gradient needs of it."""
+        k, state, many, options = self._kernels, self._vectors, self._programs, self._options
+        numbers, partial = self._numbers, self._partial
+        k.settle[(many,)](
+            state["mean"], state["D"], state["v"], state["p_sigma"], self.initial, numbers,
+            self._constants, partial, self._dim, self.initial.stride(0) == 0, _TILE, **options,
+        )  # fmt: skip
+        k.report[(1,)](numbers, self._constants, self._figures, partial, many, _PROGRAMS, **options)
+        k.prepare[(many,)](
+            state["D"], state["v"], state["p_c"], numbers, partial, self._dim, _TILE, **options
+        )
+        k.prepared[(1,)](numbers, partial, many, _PROGRAMS, **options)
+        self._outbox.copy_(self._figures, non_blocking=True)
+
+    def _next_draws(self) -> None:
+        """The products of the draws of this generation with v and p_sigma, and their lengths.
+
+        A small population is built too: `ask` then only copies it.
+        """
+        state, half, many = self._vectors, self._half, self._row_programs
+        self._kernels.row_sums[(-(-half // _ROWS), many)](
+            self._z, self._words, state["v"], state["p_sigma"], self._row_partial, self._dim, half,
+            self._blocks, self.params.store_draws, self._double, _ROWS, _ROW_BLOCKS,
+            **self._options,
+        )  # fmt: skip
+        self._kernels.add_row_sums[(half, 3)](
+            self._row_partial, self._pairs, half, many, _PROGRAMS // 4, **self._options
+        )
+        if self._population is not None:
+            self._write_rows(self._population, 0, 2 * half, 0, self._dim)
+
+    @property
+    def _options(self) -> dict[str, bool]:
+        """float64 follows the CPU to the last digits, so nothing is fused."""
+        return {"enable_fp_fusion": not self._double}
+
+    @property
+    def state(self) -> cr_fm_nes.State:
+        """The state, in tensors that change with the next `tell`."""
+        return cr_fm_nes.State(sigma=self._numbers[0].to(self._dtype), **self._vectors)
+
+
+class _Recorded:
+    """Work that always launches the same kernels on the same memory: on a GPU, a CUDA graph.
+
+    The first call compiles the kernels and runs them, the second call records them.
+    """
+
+    def __init__(self, on_gpu: bool) -> None:
+        self._on_gpu = on_gpu
+        self._calls = 0
+        self._graph: Any = None
+
+    def __call__(self, work: Callable[[], None]) -> None:
+        self._calls += 1
+        if not self._on_gpu or self._calls == 1:
+            work()
+            return
+        if self._graph is None:
+            import torch
+
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+                work()
+        self._graph.replay()

@@ -1,0 +1,180 @@
+"""One search on many GPUs or machines: one process each, by `torch.distributed`.
+
+Every process holds the whole search and evaluates its share of the candidates. A generation
+exchanges popsize values and nothing else: each process makes the same update from them. Needs
+``pip install 'fmnes[torch]'``.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fmnes import Optimizer
+from fmnes import _checks as checks
+from fmnes.storage.move import moved
+
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as error:
+    raise ImportError(
+        "fmnes.integrations.torch_distributed needs PyTorch: pip install 'fmnes[torch]'"
+    ) from error
+
+_PIECE = 2**24  # numbers of a vector that are hashed at a time
+
+
+class _Standing(NamedTuple):
+    """Where a process is: its generation, and a fingerprint of its state."""
+
+    generation: int
+    fingerprint: int
+
+
+class Replicas:
+    """The processes of a `torch.distributed` group that hold one search.
+
+    Parameters
+    ----------
+    opt : Optimizer
+        The search, created with the same arguments and the same ``rng`` in every process.
+    group : process group, optional
+        By default the default group of `torch.distributed`.
+    check_every : int
+        The processes compare fingerprints of their states after so many generations. A process
+        whose state differs gets the state of the others.
+
+    Notes
+    -----
+    Creating this object brings all processes to the same state: that of the process with the most
+    generations. If a process dies, the exchange of the others raises a RuntimeError, and their
+    searches stay as they were before the generation. Start the process again, form a new group and
+    create a new `Replicas`: the new process gets the state of the others.
+
+    Examples
+    --------
+    Run with ``torchrun --nproc-per-node=4 program.py``:
+
+    >>> def main():  # doctest: +SKIP
+    ...     torch.distributed.init_process_group()
+    ...     opt = fmnes.Optimizer(x0, 0.1, rng=1)
+    ...     replicas = Replicas(opt)
+    ...     while not opt.stop():
+    ...         replicas.step(evaluate)  # evaluate(i) writes candidate i and returns its value
+    """
+
+    def __init__(self, opt: Optimizer, *, group: Any = None, check_every: int = 100) -> None:
+        if not isinstance(opt, Optimizer):
+            raise TypeError(f"opt: expected an fmnes.Optimizer, got {opt!r}")
+        if not dist.is_available() or not dist.is_initialized():
+            raise RuntimeError(
+                "group: expected a process group, got none; call "
+                "torch.distributed.init_process_group() first"
+            )
+        self.opt, self._group = opt, group
+        self._check_every = checks.integer("check_every", check_every, least=1)
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.repaired = 0  # how often this process got its state from another
+        self._check_setup()
+        self._agree()
+
+    @property
+    def share(self) -> range:
+        """The numbers of the candidates that this process evaluates."""
+        return range(self.rank, self.opt.popsize, self.size)
+
+    def step(self, evaluate: Callable[[int], float]) -> None:
+        """Run one generation: ``evaluate(i)`` returns the value of candidate i."""
+        self.tell([evaluate(i) for i in self.share])
+
+    def tell(self, values: Any) -> None:
+        """Pass the values of `share`, exchange them with the other processes, and update."""
+        own = np.asarray([float(value) for value in values], np.float64)
+        if own.shape != (len(self.share),):
+            raise ValueError(f"values: expected {len(self.share)} numbers, got {own.size}")
+        most = -(-self.opt.popsize // self.size)
+        padded = np.full(most, np.nan)
+        padded[: own.size] = own
+        everyone = np.stack(self._exchange(padded))
+        self.opt.ask(rows=slice(0, 1))  # whether or not this process had a candidate
+        self.opt.tell(everyone.T.ravel()[: self.opt.popsize])
+        if self.opt.nit % self._check_every == 0:
+            self._agree()
+
+    # === Agreement ===
+
+    def _check_setup(self) -> None:
+        """Raise an error if the processes were not started with the same search."""
+        setup = self.opt.setup
+        own = setup.method, self.opt.dim, self.opt.popsize, setup.seed, str(setup.settings)
+        everyone = self._objects(own)
+        for rank, other in enumerate(everyone):
+            if other != everyone[0]:
+                raise ValueError(
+                    "opt: expected the same method, variables, popsize and rng in every process, "
+                    f"got {everyone[0]} in process 0 and {other} in process {rank}"
+                )
+
+    def _agree(self) -> None:
+        """Bring every process to the state that most of the furthest ones have."""
+        standing = _Standing(self.opt.nit, fingerprint(self.opt))
+        everyone = self._objects(standing)
+        if len(set(everyone)) == 1:
+            return
+        furthest = max(other.generation for other in everyone)
+        chosen = Counter(o for o in everyone if o.generation == furthest).most_common(1)[0][0]
+        source = everyone.index(chosen)
+        saved = [moved(self.opt.to_saved(), np.empty(0)) if self.rank == source else None]
+        self._call(dist.broadcast_object_list, saved, self._global_rank(source), self._group)
+        if standing != chosen and saved[0] is not None:
+            self.opt.__setstate__(moved(saved[0], self.opt.setup.mean))
+            self.repaired += 1
+
+    def _global_rank(self, rank: int) -> int:
+        return rank if self._group is None else int(dist.get_global_rank(self._group, rank))
+
+    def _objects(self, own: Any) -> list[Any]:
+        found: list[Any] = [None] * self.size
+        self._call(dist.all_gather_object, found, own, self._group)
+        return found
+
+    def _exchange(self, own: Any) -> list[Any]:
+        nccl = dist.get_backend(self._group) == "nccl"
+        device = torch.device("cuda", torch.cuda.current_device()) if nccl else torch.device("cpu")
+        sent = torch.tensor(own, device=device)
+        found = [torch.empty_like(sent) for _ in range(self.size)]
+        self._call(dist.all_gather, found, sent, self._group)
+        return [values.cpu().numpy() for values in found]
+
+    def _call(self, collective: Callable[..., Any], *args: Any) -> None:
+        try:
+            collective(*args)
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"replicas: a process of the group does not answer (the error above says more). "
+                f"The search is unchanged, after {self.opt.nit} generations: start the process "
+                "again, form a new process group and create a new Replicas"
+            ) from error
+
+
+def fingerprint(opt: Optimizer) -> int:
+    """A number of 64 bits that depends on every bit of the state; computed where the state is."""
+    total = 0
+    for field in opt.to_saved()["state"]:
+        tensor = field if isinstance(field, torch.Tensor) else torch.from_numpy(np.array(field))
+        bits = tensor.detach().reshape(-1)
+        bits = bits.view(torch.int64 if bits.element_size() == 8 else torch.int32)
+        total = 31 * total + _weighted_sum(bits)
+    return total % 2**64
+
+
+def _weighted_sum(bits: Any) -> int:
+    """The sum of bits[j] (2 j + 1) modulo 2^64: odd factors, so no single change is lost."""
+    total = 0
+    for start in range(0, bits.shape[0], _PIECE):
+        piece = bits[start : start + _PIECE].to(torch.int64)
+        odd = torch.arange(start, start + len(piece), device=bits.device) * 2 + 1
+        total += int((piece * odd).sum())
+    return total % 2**64

@@ -1,0 +1,39 @@
+"""Kernels on the GPU if there is one, else in Triton's interpreter on the CPU.
+
+`make test-arrays` and `make test-gpu` install PyTorch and Triton. Nothing is collected without.
+"""
+
+import importlib.util
+import os
+
+import pytest
+
+if not all(importlib.util.find_spec(name) for name in ("torch", "triton")):
+    collect_ignore_glob = ["*.py"]
+    GPU = False
+else:
+    import torch
+
+    GPU = torch.cuda.is_available()
+    if not GPU:
+        os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined
+
+from fmnes import engines
+from fmnes.engines.triton_engine import TritonEngine
+
+DEVICE = "cuda" if GPU else "cpu"
+on_gpu = pytest.mark.skipif(not GPU, reason="needs a GPU; `make test-gpu` on a machine with one")
+
+
+def pytest_report_header():
+    if GPU:
+        return f"GPU: {torch.cuda.get_device_name()}"
+    return "GPU: none, so kernels run in Triton's interpreter"
+
+
+@pytest.fixture(autouse=True)
+def _triton_serves_every_device(monkeypatch):
+    """Without a GPU, let the Triton engine serve tensors on the CPU."""
+    row = next(row for row in engines.ENGINES if row.engine is TritonEngine)
+    rows = row._replace(devices=None), *engines.ENGINES
+    monkeypatch.setattr(engines, "ENGINES", rows)
