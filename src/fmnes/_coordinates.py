@@ -112,7 +112,11 @@ def _read_pairs(bounds: Any, dim: int) -> tuple[NDArray[np.float64], NDArray[np.
     low, high = checks.numbers("bounds", sides, expected)
     if low.shape != (dim,) or lengths != {2}:
         of_length = " or ".join(map(str, sorted(lengths)))
-        raise ValueError(f"bounds: expected {expected}, got {len(low)} rows of length {of_length}")
+        is_transposed = len(low) == 2 and lengths == {dim}
+        hint = "; for lower and upper bounds write fmnes.Bounds(lower, upper)" * is_transposed
+        raise ValueError(
+            f"bounds: expected {expected}, got {len(low)} rows of length {of_length}{hint}"
+        )
     return low, high
 
 
@@ -230,6 +234,13 @@ class Box(NamedTuple):
         )
         zero = xp.zeros_like(self.fixed)
         return xp.where(linear, self._with_fixed(xp, deviations, zero), bent)
+
+    def contains(self, xp: Namespace, x: Array) -> bool:
+        """Return whether a point of the user lies inside the bounds."""
+        free = x[self.free]
+        outside = (self.has_low & (free < self.low)) | (self.has_high & (free > self.high))
+        moved = ~self.free & (x != self.fixed)
+        return not bool(xp.any(outside)) and not bool(xp.any(moved))
 
     def to_search(self, xp: Namespace, x: Array) -> Array:
         """Return the search coordinates of a point inside the bounds, or of points in rows."""
