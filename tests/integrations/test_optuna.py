@@ -39,16 +39,13 @@ from fmnes.integrations.optuna import FmnesSampler  # noqa: E402
 
 
 def minimised(method, n):
+    """The candidates of minimize, which also evaluates x0: the sampler does not."""
+    x0 = np.full(DIM, 0.5)
+    opt = fmnes.Optimizer(x0, 1 / 6, bounds=[(0, 1)] * DIM, method=method, rng=1, maxfevals=n)
     seen = []
-    fmnes.minimize(
-        lambda x: seen.append(x.copy()) or bowl(x),
-        np.full(DIM, 0.5),
-        1 / 6,
-        bounds=[(0, 1)] * DIM,
-        method=method,
-        rng=1,
-        maxfevals=n,
-    )
+    while not opt.stop():
+        seen.extend(x := opt.ask())
+        opt.tell([bowl(row) for row in x])
     return seen
 
 
@@ -171,6 +168,32 @@ def test_constraints_of_the_independent_sampler_count():
     best = min(kept, key=lambda t: t.value)
     np.testing.assert_allclose(point(best), [0.45, 0.3, 0.3, 0.3, 0.3], atol=0.02)
     assert len(kept) > 100  # the search stays at the edge; without constraints it is at 0.3
+
+
+def test_constraints_func():
+    """Two constraints, both active at the best point."""
+    asked = []
+
+    def constraints(trial):
+        asked.append(trial.number)
+        return 0.45 - trial.params["x0"], trial.params["x1"] - 0.2
+
+    study = optuna.create_study(sampler=sampler(constraints_func=constraints))
+    study.optimize(objective, n_trials=400)
+    assert asked == list(range(400))
+    kept = [t for t in study.trials if max(constraints(t)) <= 0]
+    best = min(kept, key=lambda t: t.value)
+    np.testing.assert_allclose(point(best), [0.45, 0.2, 0.3, 0.3, 0.3], atol=0.02)
+    assert study.best_trial.number == best.number  # Optuna knows the constraints too
+
+
+@pytest.mark.parametrize(("wrong", "message"), [([np.nan], "without NaN"), (["a"], "numbers")])
+def test_wrong_values_of_constraints_func(wrong, message):
+    study = optuna.create_study(sampler=sampler(constraints_func=lambda trial: wrong))
+    with pytest.raises((TypeError, ValueError), match=f"constraints_func.*{message}"):
+        study.optimize(objective, n_trials=1)
+    with pytest.raises(TypeError, match="constraints_func: expected a function"):
+        sampler(constraints_func=3)
 
 
 def test_failed_trials_are_infeasible():

@@ -20,12 +20,14 @@ distribution. They are never told; trials evaluate them when all other rows are 
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from fmnes import _checks as checks
 from fmnes.integrations._optuna_space import Intersection
 
 KEY = "fmnes"
@@ -118,21 +120,29 @@ def settled(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
     return trials[0] if trials and failed else None
 
 
-def ranks(trials: Sequence[FrozenTrial], sign: float) -> list[float]:
+def ranks(
+    trials: Sequence[FrozenTrial], sign: float, merits: Mapping[int, float] | None = None
+) -> list[float]:
     """Return what is told: 0 for the best trial, 1 for the next, inf for trials without a value.
 
     Completed trials come first, ordered by value; then pruned trials, those that got furthest
-    first; then trials that violate a constraint, ordered by the violation. Equal trials have equal
-    ranks. Nothing is lost: the methods use only the ranks of values.
+    first; then trials that violate a constraint, ordered by the violation. With ``merits``, by
+    trial number, completed trials are ordered by these. Equal trials have equal ranks. Nothing is
+    lost: the methods use only the ranks of values.
     """
-    keys = [_key(trial, sign) for trial in trials]
+    keys = [_key(trial, sign, merits or {}) for trial in trials]
     order = {key: float(i) for i, key in enumerate(sorted({k for k in keys if k is not None}))}
     return [math.inf if key is None else order[key] for key in keys]
 
 
-def _key(trial: FrozenTrial, sign: float) -> tuple[int, int, float] | None:
+def _key(
+    trial: FrozenTrial, sign: float, merits: Mapping[int, float]
+) -> tuple[int, int, float] | None:
+    if trial.number in merits:
+        merit = merits[trial.number]
+        return (0, 0, merit) if merit < math.inf else None  # NaN too
     if trial.state == TrialState.COMPLETE and trial.value is not None:
-        violation = sum(max(0.0, excess) for excess in _constraints(trial))
+        violation = sum(max(0.0, excess) for excess in constraints_of(trial).values())
         if violation > 0:
             return 2, 0, violation
         return None if sign * trial.value == math.inf else (0, 0, sign * trial.value)
@@ -142,13 +152,34 @@ def _key(trial: FrozenTrial, sign: float) -> tuple[int, int, float] | None:
     return None
 
 
-def _constraints(trial: FrozenTrial) -> Iterable[float]:
-    """Return how much a trial exceeds each constraint.
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """Return how much a trial exceeds each constraint, by name.
 
     Optuna 5 has `FrozenTrial.constraints`. In Optuna 4, samplers with a ``constraints_func`` store
     a list.
     """
     if hasattr(trial, "constraints"):
-        return trial.constraints.values()
-    stored: list[float] = trial.system_attrs.get("constraints", [])
-    return stored
+        return dict(trial.constraints)
+    stored = trial.system_attrs.get("constraints") or []
+    return {str(i): value for i, value in enumerate(stored)}
+
+
+def store_constraints(
+    study: Study,
+    trial: FrozenTrial,
+    state: TrialState,
+    constraints_func: Callable[[FrozenTrial], Sequence[float]],
+) -> None:
+    """Store what ``constraints_func`` returns for a trial where Optuna's own samplers store it."""
+    if state not in (TrialState.COMPLETE, TrialState.PRUNED):
+        return
+    stored: tuple[float, ...] | None = None
+    try:
+        values = checks.numbers("constraints_func", constraints_func(trial), "a list of numbers")
+        if values.ndim != 1 or np.isnan(values).any():
+            raise ValueError(
+                f"constraints_func: expected a list of numbers without NaN, got {values.tolist()!r}"
+            )
+        stored = tuple(values.tolist())
+    finally:  # None says that it failed, as with the samplers of Optuna
+        study._storage.set_trial_system_attr(trial._trial_id, "constraints", stored)

@@ -9,11 +9,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
+from fmnes import _lagrangian as lagrangian
 from fmnes._coordinates import Bounds
 from fmnes._optimizer import Optimizer
-from fmnes.integrations._optuna_claims import KEY, OPENING, Claim, TrialClaims, ranks, settled
+from fmnes.integrations._optuna_claims import (
+    KEY,
+    OPENING,
+    Claim,
+    TrialClaims,
+    constraints_of,
+    ranks,
+    settled,
+)
 from fmnes.integrations._optuna_space import Cube
 
 
@@ -64,6 +73,8 @@ class ReplayedSearch:
             rng=seed,
         )
         self._populations: dict[int, NDArray[np.float64]] = {}
+        self._constraints: tuple[str, ...] = ()  # their names, once trials have some
+        self._lagrangian = lagrangian.initial(np.zeros(0, bool))
 
     # === The state of the search ===
 
@@ -82,10 +93,31 @@ class ReplayedSearch:
                 if not all(trial.state.is_finished() for trial in told):
                     return False
                 self._optimizer.ask(rows=slice(1))  # tell needs an ask before it
-                self._optimizer.tell(ranks(told, self._sign))
+                self._optimizer.tell(ranks(told, self._sign, self._merits(told)))
             self._previous, self.generation = self.generation, opener.number
             self._populations = {}
         return True
+
+    def _merits(self, told: Sequence[FrozenTrial]) -> dict[int, float]:
+        """Return the augmented Lagrangian of completed trials by number, and update it.
+
+        Empty if trials have no constraints, or not all of them the same ones: then violations
+        alone decide.
+        """
+        completed = [t for t in told if t.state == TrialState.COMPLETE and t.value is not None]
+        names = {tuple(sorted(constraints_of(trial))) for trial in completed}
+        if len(names) != 1 or names == {()}:
+            return {}
+        (found,) = names
+        if found != self._constraints:
+            self._constraints = found
+            self._lagrangian = lagrangian.initial(np.zeros(len(found), bool))
+        f = np.array([self._sign * float(trial.value or 0.0) for trial in completed])
+        rows = [constraints_of(trial) for trial in completed]
+        g = np.array([[row[name] for name in found] for row in rows])
+        dim = self._optimizer.dim
+        self._lagrangian, merits = lagrangian.after(self._lagrangian, dim, f, g)
+        return {trial.number: float(m) for trial, m in zip(completed, merits, strict=True)}
 
     def params(self, row: int) -> dict[str, Any]:
         """Return the parameters of a candidate of this generation, or of a spare one."""

@@ -7,7 +7,7 @@ state. So opening a study resumes it, and processes can share a study without an
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fmnes import _checks as checks
@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise ImportError("FmnesSampler needs Optuna: pip install 'fmnes[optuna]'") from error
 
-from fmnes.integrations._optuna_claims import KEY, TrialClaims, claim_of
+from fmnes.integrations._optuna_claims import KEY, TrialClaims, claim_of, store_constraints
 from fmnes.integrations._optuna_replay import ReplayedSearch
 from fmnes.integrations._optuna_space import Cube, is_searched
 
@@ -62,13 +62,18 @@ class FmnesSampler(BaseSampler):
     search_space : dict of str to BaseDistribution, optional
         The parameters, if you know them beforehand. With ``n_startup_trials=0``, the first trial is
         then the first candidate.
+    constraints_func : callable, optional
+        ``constraints_func(trial)`` returns numbers that have to be <= 0, as in Optuna's own
+        samplers. It is called after each completed or pruned trial. In Optuna 5, an objective may
+        call ``Trial.set_constraint`` instead.
 
     Notes
     -----
     A failed trial, or a trial with the value inf, counts as infeasible: it ranks last in its
     generation. Pruned trials rank after completed ones, ordered by their last reported value.
-    Trials that violate a constraint (``Trial.set_constraint``) rank after those. Enqueued trials do
-    not influence the search.
+    If trials have
+    constraints, completed trials are ranked by an augmented Lagrangian of their values and
+    constraints (docs/constraints.md). Enqueued trials do not influence the search.
 
     Examples
     --------
@@ -97,6 +102,7 @@ class FmnesSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
         search_space: Mapping[str, BaseDistribution] | None = None,
+        constraints_func: "Callable[[FrozenTrial], Sequence[float]] | None" = None,
     ) -> None:
         self._settings = read_method(method).settings
         if not isinstance(x0, Mapping | None):
@@ -116,6 +122,9 @@ class FmnesSampler(BaseSampler):
         self._independent = independent_sampler or RandomSampler(seed=legacy_seed)
         self._warns = checks.boolean("warn_independent_sampling", warn_independent_sampling)
         self._search_space = _read_space(search_space)
+        if constraints_func is not None:
+            checks.function("constraints_func", constraints_func)
+        self._constraints_func = constraints_func
         self._forget()
 
     def _forget(self) -> None:
@@ -192,7 +201,9 @@ class FmnesSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Call the same method of the independent sampler."""
+        """Store the constraints of the trial; call the same method of the independent sampler."""
+        if self._constraints_func is not None:
+            store_constraints(study, trial, state, self._constraints_func)
         self._independent.after_trial(study, trial, state, values)
 
     def reseed_rng(self) -> None:

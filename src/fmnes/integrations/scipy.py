@@ -21,7 +21,7 @@ _CODES = {Status.MAXFEVALS: 1, Status.MAXITER: 2, Status.CALLBACK: 99}
 _OTHER = 3
 # The arguments of `minimize`, except those for which SciPy has an argument or option of its own.
 _OPTIONS = inspect.signature(minimize).parameters.keys() - {
-    "fun", "x0", "args", "bounds", "callback", "sigma0", "progress", "unknown",
+    "fun", "x0", "args", "bounds", "callback", "constraints", "sigma0", "progress", "unknown",
 }  # fmt: skip
 
 
@@ -43,8 +43,8 @@ def scipy_method(
 ) -> Any:
     """Minimise a function for SciPy: pass this as ``method`` to `scipy.optimize.minimize`.
 
-    It ignores derivatives with a RuntimeWarning, like SciPy's own derivative-free methods, and
-    refuses constraints other than bounds. ``callback`` has either of SciPy's signatures,
+    It ignores derivatives with a RuntimeWarning, like SciPy's own derivative-free methods. It takes
+    bounds and constraints. ``callback`` has either of SciPy's signatures,
     ``callback(xk)`` or ``callback(intermediate_result)``, and may raise StopIteration.
 
     Parameters
@@ -65,8 +65,8 @@ def scipy_method(
     -------
     scipy.optimize.OptimizeResult
         Its ``status`` is 0 for success, 1 for maxfevals, 2 for maxiter, 99 for the callback, and 3
-        for any other end (see ``message``). It also has ``nfailed``, and ``result``, the `Result`
-        of fmnes.
+        for any other end (see ``message``). It also has ``nfailed``, ``maxcv`` (the violation of
+        the constraints) and ``result``, the `Result` of fmnes.
 
     Examples
     --------
@@ -78,11 +78,6 @@ def scipy_method(
     (True, 0, 'The best value reached the target ftarget.')
     """
     _check_unused(jac=jac, hess=hess, hessp=hessp)
-    if np.size(constraints):
-        raise ValueError(
-            f"constraints: expected none, got {constraints!r}; use SciPy's methods 'COBYQA', "
-            "'SLSQP' or 'trust-constr', or let fun return inf for infeasible points"
-        )
     if tol is not None:
         if options.get("stopping") is not None:
             raise ValueError(f"tol: expected None with the option stopping, got {tol!r}")
@@ -94,6 +89,7 @@ def scipy_method(
         sigma0,
         args=args,
         bounds=bounds,
+        constraints=constraints,
         callback=None if callback is None else _adapted(checks.function("callback", callback)),
         progress=disp,
         **_known(options),
@@ -160,5 +156,6 @@ def _to_scipy(result: Result) -> Any:
         nfev=result.nfev,
         nit=result.nit,
         nfailed=result.nfailed,
+        maxcv=result.constr_violation,
         result=result,
     )

@@ -1,0 +1,308 @@
+"""Constraints with values: how they are declared, read from SciPy's objects, and compared.
+
+Every form becomes numbers of one kind: g(x) <= 0 for an inequality, h(x) = 0 for an equality.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fmnes import _checks as checks
+from fmnes._arrays import to_host
+
+Floats = NDArray[np.float64]
+_FORMS = (
+    "a NonlinearConstraint, LinearConstraint or Bounds of SciPy, a dict such as {'type': 'ineq', "
+    "'fun': function}, a sequence of them, a number of inequalities, or fmnes.Constraints(...)"
+)
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Constraints of a search: functions, or numbers that the objective returns as ``(f, g)``.
+
+    Parameters
+    ----------
+    functions : constraint or sequence of constraints, optional
+        `scipy.optimize.NonlinearConstraint`, `LinearConstraint`, `Bounds`, or a dict such as
+        ``{"type": "ineq", "fun": function}``. Each candidate's constraints are computed where the
+        objective is.
+    inequalities, equalities : int
+        Without functions: the objective returns ``(f, g)``, and ``g`` holds first the inequalities,
+        which are satisfied if they are <= 0, and then the equalities, which have to be 0.
+    tolerance : float or array_like of shape (m,), optional
+        A candidate is feasible if it violates no constraint by more than this. By default the
+        square root of the precision of ``x0``: 1.5e-8 for float64.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> def fun(x):
+    ...     return (x**2).sum(), [1 - x[0], x[1] - x[2]]  # x[0] >= 1, x[1] <= x[2]
+    >>> result = fmnes.minimize(
+    ...     fun, [3.0] * 5, 1.0, constraints=fmnes.Constraints(inequalities=2), rng=1
+    ... )
+    >>> result.success, result.constr_violation, abs(result.fun - 1) < 1e-6
+    (True, 0.0, True)
+    """
+
+    functions: Any = ()
+    inequalities: int = 0
+    equalities: int = 0
+    tolerance: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("inequalities", "equalities"):
+            checks.integer(name, getattr(self, name), least=0)
+        declared = self.inequalities + self.equalities
+        if bool(declared) == bool(_as_sequence(self.functions)):
+            raise ValueError(
+                "Constraints: expected either functions or a number of inequalities and equalities "
+                f"that the objective returns, got {self!r}"
+            )
+
+
+class Kinds(NamedTuple):
+    """What is known of the constraints of a search beside their values."""
+
+    equality: NDArray[np.bool_]  # (m,): which of them are equalities; the others are g <= 0
+    tolerance: Floats  # (m,)
+
+    @property
+    def number(self) -> int:
+        """The number of constraints."""
+        return len(self.equality)
+
+
+class Piece(NamedTuple):
+    """One constraint ``lower <= fun(x, *args) <= upper`` of the user."""
+
+    name: str  # for error messages
+    fun: Callable[..., Any]
+    args: tuple[Any, ...]
+    lower: Floats  # (k,)
+    upper: Floats
+
+    @property
+    def equality(self) -> NDArray[np.bool_]:
+        """Which of the numbers that `normal` returns have to be 0."""
+        sides = [np.ones(n, bool) if i == 0 else np.zeros(n, bool) for i, n in self._sizes()]
+        return np.concatenate(sides)
+
+    def _sizes(self) -> list[tuple[int, int]]:
+        return [(i, int(mask.sum())) for i, mask in enumerate(self._masks)]
+
+    @property
+    def _masks(self) -> tuple[NDArray[np.bool_], ...]:
+        """Which components are equalities, have a lower bound, have an upper bound."""
+        equal = self.lower == self.upper
+        return equal, ~equal & np.isfinite(self.lower), ~equal & np.isfinite(self.upper)
+
+    def normal(self, x: Any) -> Floats:
+        """Return the values at x: equalities, then lower sides, then upper sides."""
+        try:
+            c = _vector(self.fun(x, *self.args), self.name)
+        except Exception as error:
+            if hasattr(error, "add_note"):
+                error.add_note(f"The exception comes from {self.name}.")
+            raise
+        if c.shape != self.lower.shape:
+            raise TypeError(
+                f"{self.name}: expected {len(self.lower)} numbers, as at x0, got shape {c.shape}"
+            )
+        equal, low, high = self._masks
+        return np.concatenate(
+            [(c - self.lower)[equal], (self.lower - c)[low], (c - self.upper)[high]]
+        )
+
+
+class ConstrainedObjective:
+    """Returns ``(f, g)``: the objective and the values of constraint functions.
+
+    A class, and not a closure, because worker processes need to unpickle it.
+    """
+
+    def __init__(self, fun: Callable[..., Any], pieces: Sequence[Piece]) -> None:
+        self.fun, self._pieces = fun, tuple(pieces)
+
+    def __call__(self, x: Any, *args: Any) -> tuple[Any, Floats]:
+        return self.fun(x, *args), self.values(x)
+
+    def values(self, x: Any) -> Floats:
+        """Return the values of all constraints for one candidate."""
+        return np.concatenate([piece.normal(x) for piece in self._pieces])
+
+    def of_population(self, x: Any, *args: Any) -> tuple[Any, Floats]:
+        """Return ``(F, G)`` of a population: a vectorised objective, constraints row by row."""
+        return self.fun(x, *args), np.stack([self.values(x[i, ...]) for i in range(x.shape[0])])
+
+
+# === Reading ===
+
+
+def read_kinds(value: Any, dtype_eps: float) -> Kinds | None:
+    """Return what `Optimizer` is told about constraints: their number, kinds and tolerances."""
+    if value is None:
+        return None
+    if isinstance(value, Kinds):
+        return value
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        value = Constraints(inequalities=checks.integer("constraints", value, least=1))
+    if not isinstance(value, Constraints) or _as_sequence(value.functions):
+        raise TypeError(
+            "constraints: expected a number of inequalities or fmnes.Constraints(inequalities=..., "
+            f"equalities=...) for ask and tell, got {value!r:.80}"
+        )
+    equality = np.repeat([False, True], [value.inequalities, value.equalities])
+    return Kinds(equality, _tolerance(value.tolerance, len(equality), dtype_eps))
+
+
+def read_constraints(
+    value: Any, x0: NDArray[Any], dtype_eps: float
+) -> tuple[Kinds | None, tuple[Piece, ...]]:
+    """Return the kinds of the constraints of `minimize`, and their functions if it has any.
+
+    Each function is called once at x0 to learn how many numbers it returns.
+    """
+    tolerance = None
+    if isinstance(value, Constraints):
+        if not _as_sequence(value.functions):
+            return read_kinds(value, dtype_eps), ()
+        value, tolerance = value.functions, value.tolerance
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return read_kinds(value, dtype_eps), ()
+    items = _as_sequence(value)
+    if not items:
+        return None, ()
+    several = len(items) > 1
+    pieces = tuple(
+        _piece(item, f"constraints[{k}]" if several else "constraints", x0)
+        for k, item in enumerate(items)
+    )
+    equality = np.concatenate([piece.equality for piece in pieces])
+    if not len(equality):
+        return None, ()  # all bounds are infinite
+    return Kinds(equality, _tolerance(tolerance, len(equality), dtype_eps)), pieces
+
+
+def _as_sequence(value: Any) -> Sequence[Any]:
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple) and not hasattr(value, "lb"):  # fmnes.Bounds is a tuple
+        return value
+    return (value,)
+
+
+def _piece(item: Any, name: str, x0: NDArray[Any]) -> Piece:
+    """Return a constraint of the user in our form, with the values of its function at x0."""
+    fun: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    if isinstance(item, dict):
+        fun, args, low, high = _read_dict(item, name)
+    elif hasattr(item, "lb") and hasattr(item, "ub"):
+        low, high = item.lb, item.ub
+        if np.any(getattr(item, "keep_feasible", False)):
+            raise ValueError(
+                f"{name}: expected keep_feasible=False, because candidates may violate constraints "
+                "during the search, got True; use `bounds`, or let fun return inf"
+            )
+        if hasattr(item, "A"):
+            fun = _Product(item.A)
+        else:
+            fun = checks.function(f"{name}.fun", item.fun) if hasattr(item, "fun") else _identity
+    else:
+        raise TypeError(f"{name}: expected {_FORMS}, got {type(item).__name__}: {item!r:.60}")
+    c = _vector(fun(x0, *args), name)
+    sides = []
+    for side, limit in (("lb", low), ("ub", high)):
+        numbers = checks.numbers(f"{name}.{side}", limit, "a number or a vector")
+        if numbers.shape not in ((), (1,), c.shape):
+            raise ValueError(
+                f"{name}.{side}: expected a number or a vector of shape {c.shape}, as the "
+                f"constraint has at x0, got shape {numbers.shape}"
+            )
+        sides.append(np.broadcast_to(numbers, c.shape).astype(np.float64))
+    lower, upper = sides
+    bad = np.flatnonzero(~(lower <= upper) | (lower == np.inf) | (upper == -np.inf))
+    if bad.size:
+        j = int(bad[0])
+        raise ValueError(
+            f"{name}: expected lb <= ub, got lb = {lower[j]} and ub = {upper[j]} for number {j}"
+        )
+    return Piece(name, fun, args, lower, upper)
+
+
+def _read_dict(item: dict[str, Any], name: str) -> tuple[Callable[..., Any], Any, Any, Any]:
+    """Return function, arguments and bounds of SciPy's dict form: fun(x) >= 0 or fun(x) == 0."""
+    if "type" not in item or "fun" not in item:
+        raise ValueError(f"{name}: expected a dict with 'type' and 'fun', got {item!r:.60}")
+    kind = checks.choice(f"{name}['type']", item["type"], ("ineq", "eq"))
+    fun, args = checks.function(f"{name}['fun']", item["fun"]), item.get("args", ())
+    if not isinstance(args, tuple):
+        raise TypeError(f"{name}['args']: expected a tuple such as (a,), got {args!r}")
+    return fun, args, 0.0, np.inf if kind == "ineq" else 0.0
+
+
+class _Product:
+    """The function x -> A x of a LinearConstraint; A may be sparse."""
+
+    def __init__(self, A: Any) -> None:
+        self._A = A if hasattr(A, "tocsr") else np.atleast_2d(A)
+
+    def __call__(self, x: Any) -> Any:
+        return self._A @ np.asarray(to_host(x))
+
+
+def _identity(x: Any) -> Any:
+    return x
+
+
+def _vector(raw: Any, name: str) -> Floats:
+    """Return what a constraint function returned as a vector of float64."""
+    try:
+        c = np.asarray(to_host(raw))
+    except ValueError as error:
+        raise TypeError(f"{name}: expected a vector of real numbers, got {error}") from None
+    if c.ndim > 1 or c.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name}: expected a number or a vector of real numbers, got {type(raw).__name__} of "
+            f"shape {c.shape} and dtype {c.dtype}"
+        )
+    return np.atleast_1d(c).astype(np.float64)
+
+
+def _tolerance(value: Any, count: int, dtype_eps: float) -> Floats:
+    if value is None:
+        return np.full(count, float(np.sqrt(dtype_eps)))
+    numbers = checks.numbers("tolerance", value, "a number or a vector")
+    if numbers.shape not in ((), (count,)) or not (np.isfinite(numbers) & (numbers >= 0)).all():
+        raise ValueError(
+            f"tolerance: expected numbers >= 0, one or {count} of them, got {value!r:.60}"
+        )
+    return np.broadcast_to(numbers, (count,)).astype(np.float64)
+
+
+# === Comparing ===
+
+
+def violation(kinds: Kinds, g: Floats) -> Floats:
+    """Return by how much candidates violate their worst constraint; 0 within the tolerance.
+
+    ``g`` has the shape (..., m). The violation is infinite for a candidate with NaN.
+    """
+    excess = np.where(kinds.equality, np.abs(g), g)
+    worst = np.max(np.maximum(excess, 0.0), axis=-1)
+    feasible = (excess <= kinds.tolerance).all(axis=-1)
+    return np.where(feasible, 0.0, np.where(np.isnan(worst), np.inf, worst))
+
+
+def best_of(f: Floats, violated: Floats) -> int | None:
+    """Return the index of the best candidate that has values; None if there is none."""
+    usable = np.flatnonzero((f < np.inf) & (violated < np.inf))  # NaN fails both
+    if not usable.size:
+        return None
+    order = np.lexsort((f[usable], violated[usable]))
+    return int(usable[order[0]])

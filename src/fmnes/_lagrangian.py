@@ -1,0 +1,196 @@
+"""The augmented Lagrangian: constraints as terms of the values that a method ranks.
+
+A. Atamna, A. Auger, N. Hansen: "Linearly convergent evolution strategies via augmented Lagrangian
+constraint handling", FOGA 2017, with the later changes of pycma (its "algorithm 3"). With
+multipliers lambda and penalties mu of constraints g(x) <= 0 and h(x) = 0, candidates are ranked by
+
+    f + sum_i  lambda_i g_i + mu_i g_i^2 / 2   for an equality, or where g_i > -lambda_i / mu_i
+               -lambda_i^2 / (2 mu_i)          elsewhere: the constraint does not matter there.
+
+Its minimum is the solution of the constrained problem once lambda has converged to the Lagrange
+multipliers. After each generation lambda moves by mu g / 5, and mu is adapted so that lambda
+converges as quickly as the search does. All functions are pure. Only the values that are ranked
+depend on the constraints, so every method and every engine can be used, in O(m) per candidate.
+"""
+
+import math
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_DAMPING = 5.0  # of the multipliers
+_MARGIN, _LARGEST_MARGIN = 0.5, 8.0  # factors of the margins
+_DROUGHT = 20  # generations without a feasible candidate after which the margins grow
+_SETTLED = 0.1  # a generation with this share of candidates on either side settles mu
+
+
+class Lagrangian(NamedTuple):
+    """Multipliers and penalties of the constraints, and what their adaptation remembers."""
+
+    equality: NDArray[np.bool_]  # (m,): which constraints are h(x) = 0
+    multipliers: Floats  # lambda, >= 0 for inequalities
+    penalties: Floats  # mu; 0 until candidates violated the constraint
+    settled: NDArray[np.bool_]  # whether mu is adapted, no longer initialised
+    feasible: Floats  # share of the last generations in which the mean satisfied it
+    direction: Floats  # the number of changes of mu in the same direction, with their sign
+    updates: int  # generations since mu was first set
+    margin: float  # a factor of the margins, see `_margins`
+    drought: int  # generations without a feasible candidate
+
+
+def initial(equality: NDArray[np.bool_]) -> Lagrangian:
+    """No multipliers yet: candidates are ranked by f alone."""
+    m = len(equality)
+    none = np.zeros(m)
+    return Lagrangian(equality, none, none, np.zeros(m, bool), np.full(m, 0.5), none, 0, _MARGIN, 0)
+
+
+def merit(lagrangian: Lagrangian, f: Floats, g: Floats) -> Floats:
+    """Return the values to rank, shape (n,), for values f and constraints g of shape (n, m).
+
+    A candidate with NaN or an infinite number among its constraints has no merit: NaN.
+    """
+    equality, lam, mu = lagrangian[:3]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        least = np.where(equality, -np.inf, np.where(mu > 0, -lam / mu, 0.0))
+        clipped = np.maximum(g, least)
+        terms = np.where(mu > 0, clipped * (lam + 0.5 * mu * clipped), 0.0)
+        total = f + terms.sum(axis=1)
+    # Where numbers overflow, the order by violation is what is left.
+    total = np.where(np.isnan(total) & ~np.isnan(f), np.inf, total)
+    return np.where(np.isfinite(g).all(axis=1), total, np.nan)
+
+
+def after(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> tuple[Lagrangian, Floats]:
+    """Return the Lagrangian after a generation with values f and constraints g, and the merits."""
+    usable = np.isfinite(f) & np.isfinite(g).all(axis=1)
+    if not usable.any():
+        return lagrangian, merit(lagrangian, f, g)
+    lagrangian = _searched(lagrangian, g[usable])
+    margins = _margins(lagrangian, dim, g[usable])
+    g = g + margins
+    now = _initialised(lagrangian, dim, f[usable], g[usable])
+    merits = merit(now, f[usable], g[usable])
+    now = _adapted(now, dim, g[usable], _at_next_mean(merits, g[usable]))
+    # The margins raise the value at the optimum by about lambda times the margin. Without this
+    # constant, which changes no rank, the values of different generations can be compared.
+    return now, merit(now, f, g) - float(now.multipliers @ margins)
+
+
+def _margins(lagrangian: Lagrangian, dim: int, g: Floats) -> Floats:
+    """Return how far inside of each active constraint the search aims; not in the paper.
+
+    With the mean on the boundary of m active constraints, a candidate satisfies all of them with
+    probability 2^-m, and with a mean just outside hardly ever: multipliers approach their limits
+    from below. The search would converge, and the best feasible candidate would be an old one. We
+    aim inside by a multiple of the standard deviation of g in the generation: a factor times that
+    at which half of the candidates would satisfy m + 1 independent constraints, where at most d of
+    them meet in a point. The margin vanishes as the search converges. On bbob-constrained, twice
+    the margin and none solve fewer targets.
+    """
+    lam, mu = lagrangian.multipliers, lagrangian.penalties
+    active = (lam > 0) & ~lagrangian.equality & (mu * g > -lam).any(axis=0)
+    meeting = min(dim, int(active.sum()))
+    if not meeting:
+        return np.zeros(len(active))
+    deviations = lagrangian.margin * NormalDist().inv_cdf(0.5 ** (1 / (1 + meeting)))
+    return np.where(active, deviations * np.std(g, axis=0), 0.0)
+
+
+def _searched(lagrangian: Lagrangian, g: Floats) -> Lagrangian:
+    """Return the Lagrangian with larger margins if no candidate has been feasible for long."""
+    inequalities = ~lagrangian.equality
+    found = bool((g <= 0)[:, inequalities].all(axis=1).any())
+    drought = 0 if found else lagrangian.drought + 1
+    pace = 0.9 if found else 1.1 if drought > _DROUGHT else 1.0
+    margin = min(max(lagrangian.margin * pace, _MARGIN), _LARGEST_MARGIN)
+    return lagrangian._replace(margin=margin, drought=drought)
+
+
+def _at_next_mean(merits: Floats, g: Floats) -> Floats:
+    """Return the weighted mean of the constraints of the better half of the candidates.
+
+    To first order these are the constraints at the next mean, whose evaluation the paper asks for.
+    pycma takes those of the best candidate, which vary more: on bbob-constrained the weighted mean
+    solves more targets.
+    """
+    order = np.argsort(merits, kind="stable")[: max(1, len(merits) // 2)]
+    w = np.log(len(merits) / 2 + 1) - np.log(np.arange(1, len(order) + 1))
+    weighted: Floats = (w / w.sum()) @ g[order]
+    return weighted
+
+
+def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagrangian:
+    """Set lambda and mu of constraints from the spread of f and g, until both sides were seen."""
+    equality, lam, mu, settled, *_ = lagrangian
+    violated = np.mean(g > 0, axis=0)
+    todo = ~settled & (equality | (violated > _SETTLED))
+    if not todo.any():
+        return lagrangian
+    df, dg, dg2 = _iqr(f), _iqr(g), _iqr(g * g)
+    tiny = 1e-11 * (df + 1)
+    new_mu = 0.4 * df / dim / (dg + 1e-6 * dg2 + tiny)
+    new_lam = np.where(equality, lam, df / (dim * dg + tiny))
+    # While most candidates violate a constraint, mu may only grow. Otherwise it may only fall.
+    growing = violated > 0.6
+    better = np.where(
+        growing, np.maximum(mu, new_mu), np.where(mu > 0, np.minimum(mu, new_mu), new_mu)
+    )
+    reach = new_lam / (1e-22 + np.max(np.abs(g), axis=0))  # -lambda/mu lies within the population
+    better = np.clip(reach, better, 20 * better)
+    now_settled = todo & (
+        (np.abs(violated - 0.5) < 0.5 - _SETTLED) | (lagrangian.updates > 2 + dim)
+    )
+    return lagrangian._replace(
+        multipliers=np.where(todo, new_lam, lam),
+        penalties=np.where(todo, better, mu),
+        settled=settled | now_settled,
+    )
+
+
+def _adapted(lagrangian: Lagrangian, dim: int, g: Floats, at_mean: Floats) -> Lagrangian:
+    """Move lambda by mu g / 5, and adapt mu."""
+    equality, lam, mu, _, share, direction, updates, *_ = lagrangian
+    on = mu > 0
+    if not on.any():
+        return lagrangian
+    horizon = 5 + dim
+    share = share + (1 / horizon) * ((at_mean <= 0) - share)
+    penalised = equality | (mu * at_mean > -lam)
+    reached = penalised | (mu * g > -lam).any(axis=0)  # a candidate felt the constraint
+    new_lam = np.where(on & reached, lam + mu * at_mean / _DAMPING, lam)
+    clamped = ~equality & (new_lam < 0)
+    new_lam = np.where(clamped, 0.0, new_lam)
+    movable = on & ~clamped & (equality | (mu * at_mean >= -new_lam))
+    up = movable & ((at_mean > 0) | ((share > 0.95) & (mu * at_mean > -new_lam)))
+    down = movable & ~up & (at_mean < 0) & (share < 0.9)
+    direction = np.where(up, np.maximum(direction, 0) + 1, direction)
+    direction = np.where(down, np.minimum(direction, 0) - 1, direction)
+    # Changes in the same direction accelerate, up to a limit.
+    pace = 0.25 * (1 + _acceleration(len(mu), np.abs(direction)))
+    log_chi = math.log(2) / (5 * dim)
+    new_mu = mu * np.exp(log_chi * pace * (up.astype(float) - down.astype(float)))
+    return lagrangian._replace(
+        multipliers=new_lam,
+        penalties=new_mu,
+        feasible=share,
+        direction=direction,
+        updates=updates + 1,
+    )
+
+
+def _acceleration(constraints: int, count: Floats) -> Floats:
+    """What is added to the exponent after more than 2 + m changes in one direction: up to 4."""
+    wait = 2 + constraints
+    return 4 * np.clip(count - wait, 0, wait) / wait
+
+
+def _iqr(values: Floats) -> Floats:
+    """The interquartile range of each column."""
+    low, high = np.percentile(values, (25, 75), axis=0)
+    spread: Floats = high - low
+    return spread

@@ -1,0 +1,335 @@
+"""Constraints with values: known solutions, every form, failures, and exact continuation."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import fmnes
+from fmnes import _lagrangian as lagrangian
+
+FORMS = {
+    "NonlinearConstraint": optimize.NonlinearConstraint(lambda x: x[:2] - 1, 0, np.inf),
+    "LinearConstraint": optimize.LinearConstraint(np.eye(2, 4), lb=[1, 1], ub=np.inf),
+    "Bounds": optimize.Bounds([1, 1, -np.inf, -np.inf]),
+    "dict": {"type": "ineq", "fun": lambda x, a: x[:2] - a, "args": (1.0,)},
+    "several": [
+        {"type": "ineq", "fun": lambda x: x[0] - 1},
+        optimize.NonlinearConstraint(lambda x: -x[1], -np.inf, -1),
+    ],
+}
+
+
+def sphere(x):
+    return (x**2).sum()
+
+
+def sphere_above_1(x):
+    """The sphere with x[0] >= 1 and x[1] >= 1: the multipliers are 2 and 2."""
+    return (x**2).sum(), 1 - x[:2]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_scipy_gives_the_known_solution_and_multipliers(form):
+    result = fmnes.minimize(sphere, [3.0] * 4, 1.0, constraints=FORMS[form], rng=1)
+    assert result.success
+    assert result.constr_violation == 0.0
+    np.testing.assert_allclose(result.x, [1, 1, 0, 0], atol=1e-5)
+    np.testing.assert_allclose(result.multipliers, 2.0, rtol=1e-3)
+    assert result.fun == pytest.approx(2.0, rel=1e-7)
+    assert (result.constr <= 1.5e-8).all()
+
+
+@pytest.mark.parametrize("method", fmnes.METHODS)
+def test_every_method_with_an_equality_and_an_inequality(method):
+    """min |x|^2, x0 + x1 = 2, x2 >= 1: (1, 1, 1, 0), multipliers 2 of either."""
+
+    def fun(x):
+        return sphere(x), [1 - x[2], 2 - x[0] - x[1]]
+
+    kinds = fmnes.Constraints(inequalities=1, equalities=1)
+    result = fmnes.minimize(
+        fun, [0.5] * 4, 1.0, constraints=kinds, method=method, rng=1, maxfevals=30_000
+    )
+    assert result.constr_violation == 0.0
+    np.testing.assert_allclose(result.x, [1, 1, 1, 0], atol=1e-4)
+    np.testing.assert_allclose(result.multipliers, 2.0, rtol=1e-2)
+
+
+def test_nonlinear_equality_agrees_with_slsqp():
+    def objective(x):
+        return (x[0] - 2) ** 2 + (x[1] - 1) ** 2 + (x[2:] ** 2).sum()
+
+    circle = {"type": "eq", "fun": lambda x: x[0] ** 2 + x[1] ** 2 - 1}
+    x0 = [0.5, 0.4, 0.3, 0.2]
+    ours = fmnes.minimize(objective, x0, 0.3, constraints=circle, rng=1)
+    theirs = optimize.minimize(objective, x0, constraints=circle, method="SLSQP", tol=1e-12)
+    assert ours.success
+    np.testing.assert_allclose(ours.x, theirs.x, atol=1e-6)
+
+
+def test_the_lagrangian_is_the_formula_of_the_paper():
+    rng = np.random.default_rng(1)
+    m = 5
+    al = lagrangian.initial(np.array([False, False, True, False, True]))._replace(
+        multipliers=rng.uniform(0, 2, m), penalties=np.append(rng.uniform(0.1, 3, m - 1), 0.0)
+    )
+    f, g = rng.normal(size=20), rng.normal(size=(20, m))
+    expected = f.copy()
+    for k in range(20):
+        for i in range(m):
+            lam, mu = al.multipliers[i], al.penalties[i]
+            if mu == 0:
+                continue
+            if al.equality[i] or g[k, i] > -lam / mu:
+                expected[k] += lam * g[k, i] + mu * g[k, i] ** 2 / 2
+            else:
+                expected[k] -= lam**2 / (2 * mu)
+    np.testing.assert_allclose(lagrangian.merit(al, f, g), expected, rtol=1e-13)
+
+
+def test_the_multiplier_of_an_inactive_constraint_is_0():
+    """The ball holds the optimum inside; it was violated on the way."""
+    forms = [
+        {"type": "ineq", "fun": lambda x: 16 - sphere(x)},
+        {"type": "eq", "fun": lambda x: x.sum() - 4},
+    ]
+    result = fmnes.minimize(sphere, [3.0] * 4, 1.0, constraints=forms, rng=1)
+    assert result.success
+    np.testing.assert_allclose(result.x, 1.0, atol=1e-5)
+    assert result.multipliers[0] == 0
+    np.testing.assert_allclose(abs(result.multipliers[1]), 2.0, rtol=1e-4)
+
+
+def test_inactive_constraints_change_nothing():
+    free = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxiter=60, rng=1)
+    far = fmnes.minimize(
+        sphere, [3.0] * 5, 1.0, maxiter=60, rng=1, constraints={"type": "ineq", "fun": lambda x: 99}
+    )
+    assert far.fun == free.fun
+    assert (far.x == free.x).all()
+    assert (far.mean == free.mean).all()
+    assert far.multipliers == 0
+
+
+def test_without_a_feasible_point_the_least_violation_is_returned():
+    def fun(x):
+        return sphere(x), [1 + x[0] ** 2]
+
+    result = fmnes.minimize(fun, [3.0] * 3, 1.0, constraints=1, rng=1, maxfevals=3000)
+    assert not result.success
+    assert result.constr_violation == pytest.approx(1.0, abs=1e-3) == result.constr[0]
+    assert "violates a constraint by 1" in result.message
+    assert result.fun == pytest.approx(sphere(result.x))
+
+
+def test_the_target_counts_only_for_feasible_candidates():
+    result = fmnes.minimize(sphere_above_1, [3.0] * 4, 1.0, constraints=2, ftarget=2.01, rng=1)
+    assert result.status == "ftarget"
+    assert result.fun + 1e-6 >= 2
+    assert result.fun <= 2.01
+    result = fmnes.minimize(
+        sphere_above_1, [3.0] * 4, 1.0, constraints=2, ftarget=1.9, rng=1, maxfevals=4000
+    )
+    assert not result.success
+    assert result.status != "ftarget"
+    assert min(result.history["best"]) == result.fun
+
+
+def told(opt, generations=1):
+    for _ in range(generations):
+        x = opt.ask()
+        opt.tell((x**2).sum(axis=1), constraints=1 - x[:, :2])
+    return opt
+
+
+def test_ask_and_tell_saves_loads_and_copies_exactly(tmp_path):
+    opt = told(fmnes.Optimizer([3.0] * 6, 1.0, constraints=2, rng=1), 30)
+    opt.save(tmp_path / "search.npz")
+    for other in (fmnes.Optimizer.load(tmp_path / "search.npz"), pickle.loads(pickle.dumps(opt))):
+        a, b = told(other, 40).result, None
+        twin = told(fmnes.Optimizer([3.0] * 6, 1.0, constraints=2, rng=1), 70)
+        b = twin.result
+        for name in ("x", "mean", "constr", "multipliers"):
+            assert np.array_equal(getattr(a, name), getattr(b, name)), name
+        assert (a.fun, a.sigma) == (b.fun, b.sigma)
+
+
+def test_result_as_json():
+    result = told(fmnes.Optimizer([3.0] * 3, 1.0, constraints=2, rng=1), 9).result
+    again = fmnes.Result.from_dict(result.to_dict())
+    for name in ("constr", "multipliers"):
+        assert np.array_equal(getattr(again, name), getattr(result, name))
+    assert again.constr_violation == result.constr_violation
+    assert "violation" in str(result)
+
+
+@pytest.mark.parametrize("how", ["vectorized", "workers", "map"])
+def test_every_way_to_evaluate_gives_the_same_result(how):
+    alone = fmnes.minimize(sphere_above_1, [3.0] * 5, 1.0, constraints=2, rng=1, maxiter=20)
+    options = {
+        "vectorized": {"vectorized": True},
+        "workers": {"workers": 2},
+        "map": {"workers": fmnes.Evaluator.from_map(map)},
+    }[how]
+    fun = (lambda x: ((x**2).sum(1), 1 - x[:, :2])) if how == "vectorized" else sphere_above_1
+    other = fmnes.minimize(fun, [3.0] * 5, 1.0, constraints=2, rng=1, maxiter=20, **options)
+    np.testing.assert_allclose(other.x, alone.x, rtol=1e-12)
+    np.testing.assert_allclose(other.multipliers, alone.multipliers, rtol=1e-9)
+
+
+class EndsAfter:
+    """An objective that raises after some evaluations, and remembers their number."""
+
+    def __init__(self, calls):
+        self.left, self.calls = calls, 0
+
+    def __call__(self, x):
+        if self.left == 0:
+            raise OSError("power failure")
+        self.left -= 1
+        self.calls += 1
+        return sphere_above_1(x)
+
+
+@pytest.mark.parametrize("calls", [5, 83])
+def test_a_search_that_was_ended_resumes_with_the_same_result(tmp_path, calls):
+    options = {"constraints": 2, "rng": 1, "maxiter": 30, "restarts": 1}
+    whole = fmnes.minimize(sphere_above_1, [3.0] * 6, 1.0, **options)
+    options["checkpoint"] = tmp_path / "run.npz"
+    first = EndsAfter(calls)
+    with pytest.raises(OSError, match="power failure") as info:
+        fmnes.minimize(first, [3.0] * 6, 1.0, **options)
+    assert info.value.result.nfev == calls
+    assert math.isfinite(info.value.result.fun)
+    rest = EndsAfter(10**9)
+    resumed = fmnes.minimize(rest, [3.0] * 6, 1.0, **options)
+    assert rest.calls == whole.nfev - calls  # nothing is evaluated twice
+    for name in ("x", "constr", "multipliers"):
+        assert np.array_equal(getattr(resumed, name), getattr(whole, name)), name
+
+
+def test_another_number_of_constraints_does_not_resume(tmp_path):
+    options = {"rng": 1, "maxiter": 2, "checkpoint": tmp_path / "run.npz"}
+    fmnes.minimize(sphere_above_1, [3.0] * 6, 1.0, constraints=2, **options)
+    with pytest.raises(ValueError, match="differs in number, kinds or tolerances of the constr"):
+        fmnes.minimize(sphere, [3.0] * 6, 1.0, **options)
+
+
+@pytest.mark.parametrize("bad", ["nan g", "nan f", "inf f", "inf g", "-inf f"])
+def test_candidates_without_usable_values_rank_last(bad):
+    def fun(x):
+        f, g = sphere_above_1(x)
+        if x[2] > 0.5:
+            f = {"nan f": math.nan, "inf f": math.inf, "-inf f": -math.inf}.get(bad, f)
+            g = g if bad.endswith("f") else g * {"nan g": math.nan, "inf g": math.inf}[bad]
+            g = g + 9 if bad == "-inf f" else g  # outside of the domain
+        return f, g
+
+    result = fmnes.minimize(fun, [3.0, 3.0, 0.4, 1.0], 0.5, constraints=2, rng=1)
+    assert result.success
+    np.testing.assert_allclose(result.x, [1, 1, 0, 0], atol=1e-5)
+    assert (result.nfailed > 0) == ("nan" in bad or bad == "inf g")
+
+
+def test_penalized_failures_of_a_constraint_function():
+    def broken(x):
+        if x[2] > 0.6:
+            raise ZeroDivisionError("no mesh")
+        return x[:2] - 1
+
+    start, sigma = [3.0, 3.0, 0.4, 1.0], 0.5
+    options = {"constraints": {"type": "ineq", "fun": broken}, "rng": 1}
+    with pytest.raises(ZeroDivisionError) as info:
+        fmnes.minimize(sphere, start, sigma, **options)
+    assert info.value.x[2] > 0.6
+    assert any("constraints" in note for note in info.value.__notes__)
+    workers = fmnes.Evaluator(on_error="penalize")
+    result = fmnes.minimize(sphere, start, sigma, workers=workers, **options)
+    assert result.success
+    assert result.nfailed
+    assert "no mesh" in result.first_error
+
+
+@pytest.mark.parametrize(
+    ("constraints", "message"),
+    [
+        (
+            3,
+            r"\(f, g\) with 3 constraints for candidate 0, got constraints of shape \(2,\)",
+        ),
+        (fmnes.Constraints(equalities=1), r"with 1 constraints for candidate 0"),
+        ({"type": "ineq", "fun": lambda x: [[1.0]]}, "a number or a vector of real numbers"),
+        ({"type": "ineq", "fun": lambda x: "no"}, "a number or a vector of real numbers"),
+        ({"type": "le", "fun": sphere}, "'ineq', 'eq', got 'le'"),
+        ({"type": "eq"}, "a dict with 'type' and 'fun'"),
+        ("x > 0", "expected a NonlinearConstraint"),
+        (optimize.NonlinearConstraint(sphere, 2, 1), "expected lb <= ub, got lb = 2"),
+        (optimize.NonlinearConstraint(sphere, [0, 0], 1), r"shape \(1,\), as the constraint has"),
+        (optimize.NonlinearConstraint(sphere, 0, math.nan), "expected lb <= ub"),
+        (optimize.NonlinearConstraint(sphere, 0, 1, keep_feasible=True), "keep_feasible=False"),
+        (0, "constraints: expected at least 1, got 0"),
+    ],
+)
+def test_wrong_constraints_are_refused(constraints, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        fmnes.minimize(sphere_above_1, [3.0] * 4, 1.0, constraints=constraints, maxiter=1)
+
+
+def test_a_constraint_that_changes_its_length_is_refused():
+    def changing(x):
+        return np.ones(1 if (x == 3.0).all() else 2)
+
+    with pytest.raises(TypeError, match=r"expected 1 numbers, as at x0, got shape \(2,\)"):
+        fmnes.minimize(sphere, [3.0] * 4, 1.0, constraints={"type": "eq", "fun": changing})
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "message"),
+    [
+        (None, np.zeros((8, 1)), "expected no values, got"),
+        (2, None, "expected values of 2 constraints, got none"),
+        (2, np.zeros((8, 3)), r"shape \(8, 2\), got constraints of shape \(8, 3\)"),
+        (1, np.full((8, 1), "a"), "real numbers"),
+    ],
+)
+def test_tell_refuses_what_was_not_declared(declared, given, message):
+    opt = fmnes.Optimizer([3.0] * 6, 1.0, constraints=declared, rng=1, popsize=8)
+    x = opt.ask()
+    with pytest.raises(TypeError, match=message):
+        opt.tell((x**2).sum(1), constraints=given)
+
+
+@pytest.mark.parametrize("wrong", [{}, {"inequalities": 1, "functions": FORMS["dict"]}])
+def test_constraints_are_either_functions_or_numbers(wrong):
+    with pytest.raises(ValueError, match="expected either functions or a number"):
+        fmnes.Constraints(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, [1.0, 2.0, 3.0], math.nan])
+def test_wrong_tolerances(wrong):
+    with pytest.raises(ValueError, match="tolerance: expected numbers >= 0, one or 2"):
+        fmnes.Optimizer([1.0], 1.0, constraints=fmnes.Constraints(inequalities=2, tolerance=wrong))
+
+
+def test_scipy_method():
+    result = optimize.minimize(
+        sphere, [3.0] * 4, method=fmnes.scipy_method, constraints=FORMS["dict"], tol=1e-9,
+        options={"sigma0": 1.0, "rng": 1},
+    )  # fmt: skip
+    assert result.success
+    assert result.maxcv == 0
+    np.testing.assert_allclose(result.x, [1, 1, 0, 0], atol=1e-4)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax.numpy"])
+def test_array_libraries(library):
+    xp = pytest.importorskip(library)
+    opt = fmnes.Optimizer(xp.ones(4) * 3.0, 1.0, constraints=2, rng=1)
+    while not opt.stop() and opt.nit < 200:
+        x = opt.ask()
+        opt.tell((x**2).sum(1), constraints=1 - x[:, :2])
+    assert opt.result.constr_violation == 0.0
+    np.testing.assert_allclose(np.asarray(opt.result.x), [1, 1, 0, 0], atol=2e-2)
