@@ -1,0 +1,293 @@
+"""Points from elsewhere: draws of points, injection, withdrawal, and a start from data."""
+
+import numpy as np
+import pytest
+
+import fmnes
+from fmnes.engines.injected import shortened
+
+METHODS = fmnes.METHODS
+
+
+def sphere(x):
+    return (x**2).sum(axis=-1)
+
+
+def ellipsoid(x):
+    return (10.0 ** np.linspace(0, 3, x.shape[-1]) * x**2).sum(axis=-1)
+
+
+def run(opt, generations, fun=ellipsoid):
+    for _ in range(generations):
+        opt.tell(fun(opt.ask()))
+    return opt
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_draws_of_steps_are_the_draws_that_made_them(method):
+    opt = run(fmnes.Optimizer(np.full(6, 3.0), 1.0, method=method, rng=1), 30)
+    algorithm, params, state = METHODS[method], opt._params, opt._state
+    z = np.random.default_rng(1).normal(size=(5, 6))
+    steps = algorithm.transform(params, state, z)
+    np.testing.assert_allclose(algorithm.draws_of(params, state, steps), z, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_injecting_the_candidates_of_a_twin_changes_nothing(method):
+    """The first rows are drawn by the search itself or injected: the same up to rounding."""
+    opt, twin = (
+        run(fmnes.Optimizer(np.full(8, 3.0), 1.0, method=method, rng=1, popsize=12), 20)
+        for _ in range(2)
+    )
+    x = opt.ask()
+    twin.inject(x[0])
+    twin.inject(x[1:3])
+    np.testing.assert_allclose(twin.ask(), x, rtol=1e-9, atol=1e-9)
+    opt.tell(ellipsoid(x))
+    twin.tell(ellipsoid(x))
+    for name, value in opt._state._asdict().items():
+        np.testing.assert_allclose(
+            getattr(twin._state, name), value, rtol=1e-6, atol=1e-8, err_msg=name
+        )
+    assert twin.nfev == opt.nfev
+    assert twin.result.fun == opt.result.fun
+
+
+def test_a_good_point_is_evaluated_as_it_is_and_found_in_the_result():
+    opt = fmnes.Optimizer(np.full(10, 3.0), 1.0, rng=1)
+    opt.inject(np.zeros(10))
+    x = opt.ask()
+    assert (x[0] == 0).all()
+    assert opt.known == {}
+    opt.tell(sphere(x))
+    assert opt.result.fun == 0
+    assert (opt.result.x == 0).all()
+    assert not (opt.ask()[0] == 0).all()  # it took part in one generation
+
+
+def test_a_far_point_moves_the_mean_no_further_than_a_candidate_could():
+    """One generation with the point at distance 1e2 or 1e6: the same step."""
+    means = []
+    for distance in (1e2, 1e6):
+        opt = fmnes.Optimizer(np.zeros(20), 1.0, rng=1)
+        opt.inject(np.r_[distance, np.zeros(19)], f=-1.0)
+        opt.tell(1 + sphere(opt.ask()))
+        means.append(opt.result.mean)
+    np.testing.assert_allclose(means[0], means[1], rtol=1e-6, atol=1e-12)
+    assert 0.3 < means[0][0] < 6.5
+
+
+def test_shortened():
+    z = np.array([[3.0, 4.0], [0.3, 0.4]])
+    longest = np.sqrt(2) + 1  # sqrt(d) + 2 d / (d + 2)
+    expected = [[longest * 0.6, longest * 0.8], [0.3, 0.4]]
+    np.testing.assert_allclose(shortened(z), expected)
+
+
+def test_known_values_need_no_evaluation():
+    opt = fmnes.Optimizer(np.full(10, 3.0), 1.0, rng=1, popsize=12)
+    points = np.random.default_rng(1).normal(size=(3, 10))
+    opt.inject(points, sphere(points))
+    x, known = opt.ask(), opt.known
+    assert known == dict(enumerate(sphere(points)))
+    values = np.array([np.nan if i in known else sphere(row) for i, row in enumerate(x)])
+    opt.tell(values)
+    assert opt.result.fun == min(sphere(points))
+    assert opt.result.nfailed == 0
+
+
+def test_points_beyond_half_of_a_generation_wait():
+    opt = fmnes.Optimizer(np.full(10, 3.0), 1.0, rng=1, popsize=12)
+    points = np.arange(50.0).reshape(5, 10)
+    opt.inject(points)
+    first = opt.ask()
+    assert (first[:3] == points[:3]).all()  # half of six pairs
+    opt.tell(sphere(first))
+    assert (opt.ask()[:2] == points[3:]).all()
+
+
+@pytest.mark.parametrize("moment", ["waiting", "asked"])
+@pytest.mark.parametrize("method", ["cr-fm-nes", "auto", "cma-es"])
+def test_saved_searches_continue_with_their_points(tmp_path, method, moment):
+    def build():
+        opt = run(fmnes.Optimizer(np.full(8, 3.0), 1.0, method=method, rng=1, popsize=8), 5)
+        opt.inject(np.ones((5, 8)) * np.arange(5)[:, None], [5.0, np.nan, 3.0, 2.0, 1.0])
+        if moment == "asked":
+            opt.ask()
+            opt.withdraw([4, 7])
+        return opt
+
+    opt = build()
+    opt.save(tmp_path / "search.npz")
+    loaded = fmnes.Optimizer.load(tmp_path / "search.npz")
+    assert (loaded.ask() == opt.ask()).all()
+    a, b = run(opt, 6).result, run(loaded, 6).result
+    assert (a.x == b.x).all()
+    assert (a.mean == b.mean).all()
+
+
+def test_points_with_bounds():
+    opt = fmnes.Optimizer([0.5] * 4, 0.2, bounds=[(0, 1), (0, 1), (0.5, 0.5), (0, 1)], rng=1)
+    point = np.array([0.1, 0.99, 0.5, 0.0])
+    opt.inject(point)
+    np.testing.assert_allclose(opt.ask()[0], point, atol=1e-12)
+    for wrong in ([0.1, 1.2, 0.5, 0.0], [0.1, 0.2, 0.4, 0.0]):
+        with pytest.raises(ValueError, match="expected points inside the bounds, got x"):
+            opt.inject(wrong)
+
+
+def test_points_with_integers():
+    def fun(x):
+        return sphere(x - np.array([7, -3, 0.5, 0.5]))
+
+    bounds = [(-10, 10)] * 4
+    opt = fmnes.Optimizer([0.0] * 4, 2.0, bounds=bounds, integrality=[1, 1, 0, 0], rng=1)
+    run(opt, 3, fun)
+    point = np.array([7.0, -3.0, 0.4, 0.6])
+    opt.inject(point)
+    np.testing.assert_allclose(opt.ask()[0], point, atol=1e-9)
+    run(opt, 1, fun)
+    assert opt.result.fun <= fun(point) + 1e-9
+
+
+def test_points_of_a_space_are_dicts():
+    space = fmnes.Space({"layers": fmnes.Int(1, 8), "act": fmnes.Choice(["relu", "gelu", "elu"])})
+    opt = fmnes.Optimizer(space, rng=1)
+    wanted = {"layers": 7, "act": "elu"}
+    opt.inject(wanted)
+    assert opt.ask()[0] == wanted
+    with pytest.raises(ValueError, match="x: expected names among layers, act"):
+        opt.inject({"layer": 7})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0, 2.0],), r"x: expected shape \(3,\) or \(n, 3\), got shape \(2,\)"),
+        (([np.nan, 1.0, 1.0],), "x: expected finite numbers"),
+        (([1.0, 1.0, 1.0], [1.0, 2.0]), "f: expected 1 values"),
+        ((["a", "b", "c"],), "x: expected a point"),
+    ],
+)
+def test_wrong_points(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        fmnes.Optimizer([1.0] * 3, 1.0).inject(*arguments)
+
+
+def test_values_of_points_are_refused_if_there_are_constraints():
+    opt = fmnes.Optimizer([1.0] * 3, 1.0, constraints=1, rng=1)
+    with pytest.raises(TypeError, match="f: expected None for a search with constraints"):
+        opt.inject([1.0] * 3, 2.0)
+    opt.inject([1.0] * 3)
+    x = opt.ask()
+    opt.tell(sphere(x), constraints=-x[:, :1])
+    assert opt.result.fun <= 3.0
+
+
+# --- Withdrawn candidates -------------------------------------------------------------------------
+
+
+def test_withdrawn_candidates_have_no_value_and_do_not_count():
+    opt = fmnes.Optimizer(np.full(10, 3.0), 1.0, rng=1)
+    x = opt.ask()
+    f = sphere(x)
+    best = int(np.argmin(f))
+    opt.withdraw(best)
+    f[best] = -1e9  # ignored
+    opt.tell(f)
+    assert opt.result.fun == np.sort(f)[1]
+    assert opt.result.nfailed == 0
+
+
+def test_withdrawn_candidates_neither_attract_nor_repel():
+    """Half of all candidates lost at random: the search still converges, a little later."""
+    opt, rng = fmnes.Optimizer(np.full(10, 3.0), 1.0, rng=1, ftarget=1e-8), np.random.default_rng(1)
+    while not opt.stop():
+        x = opt.ask()
+        lost = np.flatnonzero(rng.random(opt.popsize) < 0.3)
+        if 0 < len(lost) < opt.popsize:
+            opt.withdraw(lost)
+        opt.tell(np.where(np.isin(np.arange(opt.popsize), lost), np.nan, sphere(x)))
+    assert opt.result.success
+    assert opt.nfev < 6000
+
+
+def test_wrong_withdrawals():
+    opt = fmnes.Optimizer(np.full(4, 3.0), 1.0, rng=1)
+    with pytest.raises(RuntimeError, match="withdraw: expected a call of ask"):
+        opt.withdraw(0)
+    opt.ask()
+    with pytest.raises(ValueError, match=f"from 0 to {opt.popsize - 1}, got {opt.popsize}"):
+        opt.withdraw(opt.popsize)
+    with pytest.raises(ValueError, match="at least one that is left"):
+        opt.withdraw(range(opt.popsize))
+
+
+@pytest.mark.parametrize("library", ["torch", "jax.numpy"])
+def test_array_libraries(library):
+    xp = pytest.importorskip(library)
+    opt = fmnes.Optimizer(xp.ones(6) * 3.0, 1.0, rng=1)
+    opt.inject(np.zeros(6))
+    x = opt.ask()
+    opt.tell((x**2).sum(1))
+    assert opt.result.fun == 0.0
+    run(opt, 3, lambda x: (x**2).sum(1))
+
+
+# --- A start from data ----------------------------------------------------------------------------
+
+
+def source(n=2000, d=20):
+    """What an earlier search on a similar problem evaluated; its minimum is at 2."""
+    opt = fmnes.Optimizer(np.zeros(d), 1.0, rng=3, maxfevals=n)
+    seen = []
+    while not opt.stop():
+        seen.append(opt.ask())
+        opt.tell(ellipsoid(seen[-1] - 2))
+    x = np.concatenate(seen)
+    return x, ellipsoid(x - 2)
+
+
+@pytest.mark.parametrize("method", ["cr-fm-nes", "auto", "cma-es", "sep-cma"])
+def test_a_start_from_data_needs_fewer_evaluations(method):
+    x, f = source()
+
+    def fun(x):
+        return ellipsoid(x - 2.02)
+
+    options = {"method": method, "ftarget": 1e-6, "rng": 1}
+    cold = fmnes.minimize(fun, np.zeros(20), 1.0, **options)
+    warm = fmnes.minimize(fun, (x, f), **options)
+    assert warm.success
+    assert warm.nfev < 0.75 * cold.nfev
+
+
+def test_a_start_from_data_has_the_moments_of_the_best_tenth():
+    x, f = source()
+    opt = fmnes.Optimizer((x, f), method="cma-es", rng=1)
+    best = x[np.argsort(f)[: int(np.ceil(0.1 * len(f)))]]
+    C = np.cov(best.T, bias=True) + np.diag((0.1 * x.std(axis=0)) ** 2)
+    np.testing.assert_allclose(opt.result.mean, best.mean(axis=0))
+    np.testing.assert_allclose(opt.result.stds, np.sqrt(np.diag(C)))
+    shape = opt.result.shape.C * opt.result.sigma**2
+    np.testing.assert_allclose(shape, C, rtol=1e-8, atol=1e-12)
+
+
+def test_the_best_point_of_the_data_is_evaluated():
+    x, f = source()
+    result = fmnes.minimize(lambda x: ellipsoid(x - 2), (x, f), maxiter=1, rng=1)
+    assert result.fun <= f.min()
+
+
+@pytest.mark.parametrize(
+    ("x0", "message"),
+    [
+        ((np.ones((3, 2)), np.ones(2)), "got shapes"),
+        ((np.ones((1, 2)), np.ones(1)), "at least two points"),
+        ((np.ones((3, 2)), np.ones(3)), "the same value of variable 0 in all points"),
+        ((np.eye(3), np.full(3, np.nan)), "some finite values"),
+    ],
+)
+def test_wrong_data(x0, message):
+    with pytest.raises(ValueError, match=message):
+        fmnes.Optimizer(x0)
