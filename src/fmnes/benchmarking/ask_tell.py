@@ -17,7 +17,7 @@ class AskTell(Protocol):
     def ask(self) -> Sequence[NDArray[np.float64]]:
         """Return candidates to evaluate, one per row."""
 
-    def tell(self, *told: Any) -> Any:
+    def tell(self, x_or_f: Any, f: Any = None, /) -> Any:
         """Take in their values: ``tell(f)``, or ``tell(x, f)`` if it needs both."""
 
     def stop(self) -> Any:

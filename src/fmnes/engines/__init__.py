@@ -13,10 +13,13 @@ from fmnes import kernels
 from fmnes._arrays import Array
 from fmnes.engines.array import ArrayEngine
 from fmnes.engines.compiled import CompiledEngine
+from fmnes.engines.compiled_auto import CompiledAutoEngine
 from fmnes.engines.contract import Engine as Engine
 from fmnes.engines.contract import EngineSpec as EngineSpec
 from fmnes.engines.contract import Generation as Generation
 from fmnes.engines.jax_engine import JaxEngine
+from fmnes.engines.triton_engine import TritonEngine
+from fmnes.engines.triton_engine import available as triton_available
 
 
 class Registration(NamedTuple):
@@ -43,6 +46,24 @@ ENGINES = (
         "compiled",
         CompiledEngine,
         methods=("cr-fm-nes",),
+        libraries=("numpy",),
+        devices=("cpu",),
+        dtypes=("float64", "float32"),
+        available=lambda: kernels.in_use == "native",
+    ),
+    Registration(
+        "triton",
+        TritonEngine,
+        methods=("cr-fm-nes",),
+        libraries=("torch",),
+        devices=("cuda",),
+        dtypes=("float64", "float32"),
+        available=triton_available,
+    ),
+    Registration(
+        "compiled",
+        CompiledAutoEngine,
+        methods=("auto",),
         libraries=("numpy",),
         devices=("cpu",),
         dtypes=("float64", "float32"),

@@ -11,6 +11,7 @@ from fmnes._arrays import Array, constant
 from fmnes.engines import generation
 from fmnes.engines.contract import EngineSpec, Generation
 from fmnes.kernels import blas
+from fmnes.kernels.agnostic import Survey
 
 
 class ArrayEngine:
@@ -48,10 +49,14 @@ class ArrayEngine:
         if shown.least < best_so_far:
             best = generation.best_of(values)
             self.best = self._candidates(best, best + 1)[0, :]
+        return self._update(z, values, shown)
+
+    def _update(self, z: Array, values: NDArray[np.float64], shown: Survey) -> Generation:
+        """The next state, from draws and the values of their candidates."""
         f = constant(
             array_namespace(z), values if self._is_float64 else generation.ranks_of(values), z
         )
-        self.state = self._algorithm.tell(self.params, self.state, z, f)
+        self.state = self._told(z, f)
         self._address = self._address._replace(generation=self._address.generation + 1)
         self._z = None
         every = self.params.refresh_every
@@ -62,6 +67,9 @@ class ArrayEngine:
         return generation.to_record(
             shown, generation.figures(summary, self.state.mean, self._converged)
         )
+
+    def _told(self, z: Array, f: Array) -> Any:
+        return self._algorithm.tell(self.params, self.state, z, f)
 
     def _candidates(self, first: int, last: int) -> Array:
         algorithm, params, state = self._algorithm, self.params, self.state

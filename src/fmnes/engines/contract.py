@@ -1,8 +1,7 @@
 """The contract: what an Optimizer expects of an engine, and what both sides exchange."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fmnes._arrays import Array
@@ -78,8 +77,29 @@ class Engine(Protocol):
         coordinates are exactly the same.
         """
 
-    def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
+    def tell(self, values: Array, best_so_far: float) -> Generation:
         """Update the state from the values of all candidates, and say what the generation showed.
 
+        The values are a NumPy array of float64, or an array that a `Reader` reads.
+
         A candidate better than ``best_so_far`` becomes `best`.
+        """
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """An engine that can also take values where they are, without a copy to the host."""
+
+    def reads(self, values: Any) -> bool:
+        """Whether `tell` takes these values as they are."""
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """An engine that can also write parts of a candidate where its owner wants them."""
+
+    def write(self, candidate: int, start: int, out: Array) -> None:
+        """Write coordinates from ``start`` on into a contiguous tensor on the engine's device.
+
+        They are rounded to the tensor's dtype; their number is that of its elements.
         """

@@ -1,13 +1,14 @@
 """What several engines share: the figures of a generation, and values as ranks."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes import kernels
-from fmnes._arrays import Array, to_host
+from fmnes._arrays import Array, Namespace, to_host
 from fmnes.algorithms import Algorithm
 from fmnes.algorithms._records import Summary
 from fmnes.algorithms._weights import is_feasible
@@ -30,12 +31,12 @@ def best_of(values: NDArray[np.float64]) -> int:
     return int(np.argmin(np.where(is_feasible(np, values), values, np.inf)))
 
 
-def figures(summary: Summary, mean: Array, converged: Array) -> Array:
-    """The fields of a `Generation` that describe the state, as one array in their order."""
+def described(summary: Summary, mean: Array, converged: Array) -> dict[str, Array]:
+    """The fields of a `Generation` that describe the state, as 0-d arrays of its dtype."""
     xp = array_namespace(mean)
     size = xp.abs(mean)
     resolved = xp.maximum(converged, xp.finfo(mean.dtype).eps * size)
-    named = {
+    return {
         "sigma": summary.sigma,
         "axis_ratio": summary.axis_ratio,
         "norm_v": summary.norm_v,
@@ -45,7 +46,12 @@ def figures(summary: Summary, mean: Array, converged: Array) -> Array:
         "mean_max": xp.max(size),
         "shrunk": xp.astype(xp.all(summary.deviations <= resolved), mean.dtype),
     }
-    return xp.stack([named[name] for name in _FIGURES])
+
+
+def figures(summary: Summary, mean: Array, converged: Array) -> Array:
+    """The same as one array, in the order of the fields."""
+    named = described(summary, mean, converged)
+    return array_namespace(mean).stack([named[name] for name in _FIGURES])
 
 
 def to_record(shown: Survey, state: Array) -> Generation:
@@ -53,6 +59,40 @@ def to_record(shown: Survey, state: Array) -> Generation:
     named = dict(zip(_FIGURES, to_host(state).tolist(), strict=True))
     named["phase"], named["shrunk"] = int(named["phase"]), named["shrunk"] == 1
     return Generation(*shown, **named)
+
+
+def surveyed(xp: Namespace, f: Array) -> tuple[Survey, Array]:
+    """The `survey` of values on a device, as 0-d arrays of their dtype, and `best_of` them."""
+    feasible = is_feasible(xp, f)
+    count, some = xp.sum(xp.astype(feasible, f.dtype)), xp.any(feasible)
+    value = xp.where(feasible, f, xp.inf)
+    best = xp.argmin(value)
+    least = xp.min(value)
+    most = xp.where(some, xp.max(xp.where(feasible, f, -xp.inf)), xp.inf)
+    halves, n = xp.sort(value) / 2, f.shape[0]  # the mean of two values of 1e308 would overflow
+    flat = (count == n) & (least == most) & xp.isfinite(least)
+    shown = Survey(
+        nan=xp.sum(xp.astype(xp.isnan(f), f.dtype)),
+        feasible=count,
+        least=least,
+        most=most,
+        size=xp.maximum(xp.abs(least), xp.abs(most)),
+        median=xp.where(some, halves[(n - 1) // 2] + halves[n // 2], xp.inf),
+        flat=xp.astype(flat, f.dtype),
+    )
+    return shown, best
+
+
+def from_numbers(
+    numbers: NDArray[Any], shown: Survey | None = None, figures: NDArray[Any] | None = None
+) -> Generation:
+    """The record from one array, `surveyed` then `figures`; or from parts made elsewhere."""
+    k = len(Survey._fields)
+    if shown is None:
+        told = Survey(*numbers[:k].tolist())
+        nan, feasible = int(told.nan), int(told.feasible)
+        shown = told._replace(nan=nan, feasible=feasible, flat=told.flat == 1)
+    return to_record(shown, numbers[k:] if figures is None else figures)
 
 
 def is_float64(x: Array) -> bool:

@@ -17,26 +17,40 @@ populations to each worker once. In the worker, `_call` calls the objective and 
 raises, and `_values` converts its return value to a float.
 """
 
-from fmnes.evaluate._call import call_user, copied
+from fmnes.evaluate._call import ObjectiveCall, call_user, copied
 from fmnes.evaluate._evaluator import Evaluator, evaluate_vectorized, read_only
 from fmnes.evaluate._launch import end_if_unguarded
-from fmnes.evaluate._outcome import EvaluationError, Outcome, ValueCallback, attach, kept_values
+from fmnes.evaluate._outcome import (
+    EvaluationError,
+    Outcome,
+    StreamRecord,
+    Value,
+    ValueCallback,
+    attach,
+    keep_values,
+    kept_values,
+)
 from fmnes.evaluate._ray import RayExecutor
-from fmnes.evaluate._values import to_value, to_values
+from fmnes.evaluate._values import to_constraints, to_value, to_values
 
 __all__ = [
     "EvaluationError",
     "Evaluator",
+    "ObjectiveCall",
     "Outcome",
     "RayExecutor",
+    "StreamRecord",
+    "Value",
     "ValueCallback",
     "attach",
     "call_user",
     "copied",
     "end_if_unguarded",
     "evaluate_vectorized",
+    "keep_values",
     "kept_values",
     "read_only",
+    "to_constraints",
     "to_value",
     "to_values",
 ]

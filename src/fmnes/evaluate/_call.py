@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from fmnes.evaluate._outcome import Failure, attach
-from fmnes.evaluate._values import to_value
+from fmnes.evaluate._outcome import Failure, Value, attach
+from fmnes.evaluate._values import to_row, to_value
 
 
 class ObjectiveCall(NamedTuple):
@@ -18,12 +18,19 @@ class ObjectiveCall(NamedTuple):
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
+    constraints: int = 0  # that it returns beside the value, as (f, g)
+
+    def to_value(self, raw: Any, candidate: int) -> Value:
+        """What the objective returned for a candidate, converted."""
+        if self.constraints:
+            return to_row(raw, candidate, self.constraints)
+        return to_value(raw, candidate)
 
 
 class ChunkResult(NamedTuple):
     """What a worker returns for a chunk of candidates: plain data, also after failures."""
 
-    results: Sequence[float | Failure] = ()  # of the first candidates; the others did not start
+    results: Sequence[Value | Failure] = ()  # of the first candidates; the others did not start
     seconds: float = 0.0  # that these took
     missing: bool = False  # the worker lacks the objective or the population
     refused: tuple[str, Failure] | None = None  # kind of a payload that did not load, and why
@@ -67,16 +74,17 @@ def call_user(function: Callable[..., Any], *arguments: Any) -> Any:
     return returned
 
 
-def plain_values(call: ObjectiveCall, x: Any, candidates: Iterable[int]) -> Iterator[float]:
+def plain_values(call: ObjectiveCall, x: Any, candidates: Iterable[int]) -> Iterator[Value]:
     """Yield the values of some rows of x; exceptions of the objective go up, with ``error.x``.
 
     This is `call_user` in a loop, written out for objectives that take microseconds.
     """
-    (fun, args), forks = call, _forks
+    (fun, args, constraints), forks = call, _forks
+    convert = call.to_value if constraints else to_value
     for i in candidates:
         row = x[i, ...]
         try:
-            value = to_value(fun(row, *args), i)
+            value = convert(fun(row, *args), i)
         except BaseException as error:
             if _forks != forks:
                 _end_child(error)
@@ -134,7 +142,7 @@ def evaluate_chunk(
     ``row(k)`` returns the k-th candidate of the chunk.
     """
     begun = time.perf_counter()
-    results: list[float | Failure] = []
+    results: list[Value | Failure] = []
     for k, candidate in enumerate(candidates):
         x = attempt(row, k)
         results.append(x if isinstance(x, Failure) else evaluate_one(call, candidate, x, caught))
@@ -149,7 +157,7 @@ def evaluate_one(
     candidate: int,
     x: Any,
     caught: tuple[type[BaseException], ...] = IN_DRIVER,
-) -> float | Failure:
+) -> Value | Failure:
     """The value of one candidate, or why there is none.
 
     Exceptions are never sent between processes: one that can be pickled but not unpickled (any
@@ -161,13 +169,13 @@ def evaluate_one(
     if isinstance(raw, Failure):
         return raw
     # The conversion may raise, too: asynchronous devices report errors only at this point.
-    value: float | Failure = attempt(_to_value, raw, candidate, caught=caught)
+    value: Value | Failure = attempt(_to_value, call, raw, candidate, caught=caught)
     return value
 
 
-def _to_value(raw: Any, candidate: int) -> float | Failure:
+def _to_value(call: ObjectiveCall, raw: Any, candidate: int) -> Value | Failure:
     try:
-        return to_value(raw, candidate)
+        return call.to_value(raw, candidate)
     except TypeError as error:
         return failure_of(error)._replace(traceback="", bad_value=True)
 

@@ -8,8 +8,8 @@ import logging
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from fmnes.evaluate._call import ChunkResult
 from fmnes.evaluate._chunks import Chunk, ChunkSizer, candidates_of
@@ -25,6 +25,20 @@ _UNKNOWN_WIDTH = 16  # assumed number of workers if a pool does not say
 # The longest wait. If a signal arrives just before a wait, Python handles it only afterwards; on
 # Windows, no signal interrupts a wait. Besides, a cluster may have got new workers.
 _WAIT_SECONDS = 0.5
+_NOTHING = EvaluationRecord(0, "raise", {}, None, int)  # is being evaluated
+
+
+class Supply(Protocol):
+    """Candidates that are handed out one by one, and known by their numbers."""
+
+    def waiting(self) -> Sequence[int]:
+        """The candidates that were handed out before and have no value."""
+
+    def next(self) -> int | None:
+        """Hand out a new candidate; None if there is none at the moment."""
+
+    def is_full(self) -> bool:
+        """Whether there are enough values."""
 
 
 class Driver:
@@ -49,27 +63,55 @@ class Driver:
         self._busy: Counter[WorkerGroup] = Counter()  # chunks in each group
         self._reserved: set[WorkerGroup] = set()  # groups that run one suspect alone
         self._late_loads = 0  # in a row
+        self._record = _NOTHING
+        self._supply: Supply | None = None  # of candidates that are handed out one by one
 
     def run(self, workload: Workload, record: EvaluationRecord) -> None:
         """Evaluate the open candidates of the record; after an exception no worker is busy."""
-        self._workload, self._record = workload, record
-        self._used = self.groups[: len(record.open)]
-        self._waiting, self._nopen = deque(record.open), len(record.open)
+        self._workload, self._supply = workload, None
+        self._begin(record, list(record.open), self.groups[: len(record.open)])
+        popsize = len(record.values)
+        may_be_late = popsize - math.ceil(self._policies.fraction * popsize)
+        self._work_until(lambda: len(record.open) <= may_be_late)
+        self._leave_late_ones()
+
+    def stream(self, workload: Workload, record: EvaluationRecord, supply: Supply) -> None:
+        """Evaluate candidates that ``supply`` hands out one by one, until it has enough values.
+
+        The chunks that are running then go on, and a later call with the same record collects them.
+        """
+        self._workload, self._supply = workload, supply
+        if record is not self._record:
+            self._begin(record, supply.waiting(), self.groups)
+        self._work_until(supply.is_full)
+
+    def end_stream(self) -> None:
+        """Give up the candidates of a stream that are still running: nobody needs their values."""
+        for chunk in list(self._chunks.values()):
+            if chunk.candidates and not chunk.group.keeps_late_chunks:
+                self._give_up(chunk.group)
+        self._record = _NOTHING
+
+    def _begin(
+        self, record: EvaluationRecord, candidates: Sequence[int], used: Sequence[WorkerGroup]
+    ) -> None:
+        """Begin an evaluation: its candidates wait, and none has failed."""
+        self._record, self._used = record, used
+        self._waiting, self._nopen = deque(candidates), max(1, len(candidates))
         self._suspects: deque[int] = deque()  # candidates that have to run alone
         self._attempts: Counter[int] = Counter()
         self._losses: Counter[int] = Counter()  # together with others, so not charged
-        popsize = len(record.values)
-        may_be_late = popsize - math.ceil(self._policies.fraction * popsize)
+
+    def _work_until(self, is_done: Callable[[], bool]) -> None:
         try:
-            while len(record.open) > may_be_late:
+            while not is_done():
                 self._fill()
-                self._collect(self._completed())
+                self._collect(self._completed(), is_done)
                 self._end_overdue()
         except BaseException:
             for group in self.groups:
                 self._give_up(group)
             raise
-        self._leave_late_ones()
 
     def close(self) -> None:
         """End the workers that are ours; give up chunks that are late."""
@@ -84,23 +126,35 @@ class Driver:
     def _fill(self) -> None:
         """Give each worker a chunk first, and only then queue further chunks behind them."""
         for group in self._used:
-            while self._has_room(group, group.width):
+            while self._has_room(group, self._width(group)):
                 self._start_chunk(group)
-        for group in self._used if self._sizer.is_quick else ():
+        # A candidate of a stream that waited in a queue would be older than necessary.
+        for group in self._used if self._sizer.is_quick and self._supply is None else ():
             width = (group.width or 0) + self._lookahead(group)
             while self._busy[group] < width and self._has_room(group, width):
                 self._start_chunk(group)
+
+    def _width(self, group: WorkerGroup) -> int | None:
+        """How many chunks may be in a group; a stream has no end that would limit their number."""
+        return group.width if self._supply is None else group.width or _UNKNOWN_WIDTH
 
     def _lookahead(self, group: WorkerGroup) -> int:
         """No lookahead if a timeout is set and we cannot tell which chunk is running."""
         return group.lookahead if group.in_order or self._policies.timeout is None else 0
 
     def _has_room(self, group: WorkerGroup, width: int | None) -> bool:
-        if not self._suspects and not self._waiting:
-            return False
         if self._suspects and not group.isolates:
             return self._busy[group] == 0
-        return group not in self._reserved and (width is None or self._busy[group] < width)
+        if group in self._reserved or (width is not None and self._busy[group] >= width):
+            return False
+        return bool(self._suspects or self._waiting) or self._is_supplied()
+
+    def _is_supplied(self) -> bool:
+        """Whether a stream hands out one more candidate, which is put into the queue."""
+        candidate = None if self._supply is None else self._supply.next()
+        if candidate is not None:
+            self._waiting.append(candidate)
+        return candidate is not None
 
     def _start_chunk(self, group: WorkerGroup) -> None:
         candidates: Sequence[int] = ()
@@ -134,10 +188,12 @@ class Driver:
         seconds = min(_WAIT_SECONDS, max(0.0, deadline - time.monotonic()))
         return self._used[0].completed(list(self._chunks), seconds)
 
-    def _collect(self, handles: Sequence[Any]) -> None:
+    def _collect(self, handles: Sequence[Any], is_done: Callable[[], bool]) -> None:
         """Record all results first; then handle the groups that broke."""
         broken: dict[WorkerGroup, str] = {}
         for handle in handles:
+            if self._supply is not None and is_done():  # the next call finds the others
+                break
             chunk = self._chunks[handle]
             try:
                 result = chunk.group.result(handle)

@@ -19,20 +19,22 @@ from fmnes.evaluate._call import (
     evaluate_one,
     plain_values,
 )
-from fmnes.evaluate._driver import Driver
+from fmnes.evaluate._driver import Driver, Supply
 from fmnes.evaluate._outcome import (
     EvaluationError,
     EvaluationRecord,
     Failure,
     OnError,
     Outcome,
+    StreamRecord,
+    Value,
     ValueCallback,
     attach,
     keep_values,
 )
-from fmnes.evaluate._payload import ObjectivePickler, Workload
+from fmnes.evaluate._payload import ObjectivePickler, StreamWorkload, Workload
 from fmnes.evaluate._policies import Policies
-from fmnes.evaluate._values import to_values
+from fmnes.evaluate._values import to_rows, to_values
 from fmnes.evaluate._workers import is_factory, worker_groups
 from fmnes.evaluate.cluster._cluster import Cluster
 
@@ -72,6 +74,9 @@ class Evaluator:
     chunksize : int, optional
         Candidates that go to a worker at a time. By default as many as make some milliseconds of
         work. A batch system that takes seconds to start a job needs more.
+    asynchronous : bool
+        Whether `minimize` gives a worker its next candidate as soon as the worker is free, instead
+        of waiting for the slowest candidate of each generation. See docs/asynchronous.md.
 
     Notes
     -----
@@ -102,6 +107,7 @@ class Evaluator:
         on_error: OnError = "raise",
         fraction: float = 1.0,
         chunksize: int | None = None,
+        asynchronous: bool = False,
     ) -> None:
         self._policies = Policies(timeout, retries, on_error, fraction, chunksize).checked()
         self._workers, self._pickler = workers, ObjectivePickler()
@@ -123,6 +129,30 @@ class Evaluator:
         if workers is None and (fraction < 1 or chunksize is not None):
             name, value = ("fraction", fraction) if fraction < 1 else ("chunksize", chunksize)
             raise ValueError(f"{name}: expected workers to go with it, got {value!r} without")
+        self.asynchronous = checks.boolean("asynchronous", asynchronous)
+        if asynchronous:
+            self.check_asynchronous()
+
+    def check_asynchronous(self) -> None:
+        """Raise a ValueError unless these workers and policies suit an asynchronous search."""
+        if self._workers is None or isinstance(self._workers, Cluster):
+            came = "Evaluator.from_map" if self._map is not map else repr(self._workers)
+            raise ValueError(
+                "workers: expected a number of processes or a pool for an asynchronous search, got "
+                f"{came}"
+            )
+        for name, usual in (("fraction", 1.0), ("chunksize", None)):
+            if getattr(self._policies, name) != usual:
+                raise ValueError(
+                    f"{name}: expected {usual!r} for an asynchronous search, which has no "
+                    f"generations to divide, got {getattr(self._policies, name)!r}"
+                )
+
+    @property
+    def fixed_width(self) -> int:
+        """The number of workers; 0 if it is not known or may change."""
+        groups = self._own_driver().groups
+        return 0 if any(group.elastic for group in groups) else sum(g.width or 0 for g in groups)
 
     def _new_driver(self) -> Driver:
         self._process = os.getpid()
@@ -174,8 +204,9 @@ class Evaluator:
         fun: Callable[..., Any],
         args: tuple[Any, ...],
         x: Any,
-        known: Mapping[int, float] | None = None,
+        known: Mapping[int, Value] | None = None,
         report: ValueCallback | None = None,
+        constraints: int = 0,
     ) -> Outcome:
         """The values ``fun(row, *args)`` of the rows of x, shape (n, d), of any array library.
 
@@ -183,19 +214,21 @@ class Evaluator:
         population. ``known`` maps the indices of rows that need no evaluation to their values.
         ``report(index, value, error)`` is called for each other row as soon as it has its final
         value, in the order of completion. After a failure the value is NaN and the error is its
-        traceback; otherwise the error is None.
+        traceback; otherwise the error is None. With a number of ``constraints`` m, ``fun`` returns
+        ``(f, g)`` with m numbers g, and the values have the shape (n, 1 + m).
         """
         if isinstance(x, Population) and self._workers is None:
             x = x.rows()
         x, popsize = read_only(x), x.shape[0]
-        call = ObjectiveCall(fun, args)
+        call = ObjectiveCall(fun, args, constraints)
         if self._plain and not known and report is None:
             return _evaluate_plainly(call, x)
 
         def row(i: int) -> Any:
             return x.row(i) if isinstance(x, Population) else copied(x[i, ...])
 
-        record = EvaluationRecord(popsize, self._policies.on_error, known or {}, report, row)
+        on_error = self._policies.on_error
+        record = EvaluationRecord(popsize, on_error, known or {}, report, row, constraints)
         try:
             self._evaluate_open(call, x, record)
         except BaseException as error:
@@ -214,6 +247,28 @@ class Evaluator:
         elif record.open:
             with self._one_thread():
                 self._own_driver().run(Workload(call, x, self._pickler), record)
+
+    def new_stream(
+        self, report: ValueCallback, row: Callable[[int], Any], constraints: int = 0
+    ) -> StreamRecord:
+        """The record of a new stream of candidates; ``row`` returns a candidate by its number."""
+        return StreamRecord(self._policies.on_error, report, row, constraints)
+
+    def stream(self, call: ObjectiveCall, record: StreamRecord, supply: Supply) -> None:
+        """Evaluate candidates that ``supply`` hands out one by one, until it has enough values.
+
+        Values are reported to ``record``. Other candidates are still running then: call `stream`
+        with the same record again, or `end_stream`.
+        """
+        workload = StreamWorkload(call, record.row, self._pickler)
+        with self._one_thread():
+            self._own_driver().stream(workload, record, supply)
+
+    def end_stream(self) -> None:
+        """Give up the candidates of `stream` that are still running."""
+        if self._driver is not None and self._process == os.getpid():
+            with self._one_thread():
+                self._driver.end_stream()
 
     def builds(self, nbytes: int) -> bool:
         """Whether workers should build a population of ``nbytes`` bytes themselves."""
@@ -260,7 +315,7 @@ class Evaluator:
 
 def _evaluate_plainly(call: ObjectiveCall, x: Any) -> Outcome:
     """The values of all rows of x, without policies and reports: the quickest way."""
-    values: list[float] = []
+    values: list[Value] = []
     try:
         values.extend(plain_values(call, x, range(x.shape[0])))
     except BaseException as error:
@@ -269,15 +324,20 @@ def _evaluate_plainly(call: ObjectiveCall, x: Any) -> Outcome:
     return Outcome(np.array(values, np.float64))
 
 
-def _evaluate_pair(call: ObjectiveCall, pair: tuple[int, Any]) -> float | Failure:
+def _evaluate_pair(call: ObjectiveCall, pair: tuple[int, Any]) -> Value | Failure:
     """`evaluate_one` with one argument, for a map; pools of processes have to pickle it."""
     return evaluate_one(call, *pair)
 
 
-def evaluate_vectorized(fun: Callable[..., Any], args: tuple[Any, ...], x: Any) -> Outcome:
+def evaluate_vectorized(
+    fun: Callable[..., Any], args: tuple[Any, ...], x: Any, constraints: int = 0
+) -> Outcome:
     """The values of all rows of x from one call ``fun(x, *args)``."""
     try:
-        return Outcome(to_values(to_host(call_user(fun, read_only(x), *args)), x.shape[0]))
+        raw = call_user(fun, read_only(x), *args)
+        if constraints:
+            return Outcome(to_rows(raw, x.shape[0], constraints))
+        return Outcome(to_values(to_host(raw), x.shape[0]))
     except BaseException as error:
         keep_values(error, {})
         attach(error, "x", copied(x))

@@ -222,7 +222,7 @@ class SubmititPool(ExecutorPool):
 class ElasticPool(ExecutorPool):
     """Clusters whose workers come and go, independently of each other."""
 
-    uses_payloads = isolates = stops_chunks = True
+    uses_payloads = isolates = stops_chunks = elastic = True
 
     def _reset(self) -> None:
         super()._reset()

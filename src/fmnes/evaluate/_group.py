@@ -21,6 +21,7 @@ class WorkerGroup:
     """
 
     in_order = False  # whether chunks are done in the order in which they were submitted
+    elastic = False  # whether the number of workers may change
     replaceable = True  # whether `end` and the next chunk replace broken workers by new ones
     keeps_late_chunks = True  # whether late chunks should end by themselves instead of being killed
 

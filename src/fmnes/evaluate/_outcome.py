@@ -1,8 +1,7 @@
 """The result of an evaluation: values, failures, and what `on_error` does with failures."""
 
 import contextlib
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +10,8 @@ from numpy.typing import NDArray
 from fmnes._result import Result
 
 OnError = Literal["raise", "penalize"]
-ValueCallback = Callable[[int, float, str | None], object]  # (candidate, value, error text)
+Value = float | NDArray[np.float64]  # a number; f, g_1, ..., g_m for an objective with constraints
+ValueCallback = Callable[[int, Any, str | None], object]  # (candidate, Value, error text)
 
 
 class EvaluationError(RuntimeError):
@@ -56,7 +56,7 @@ def attach(error: BaseException, name: str, value: Any) -> None:
 _VALUES = "_fmnes_values"  # the attribute of an exception that `keep_values` sets
 
 
-def keep_values(error: BaseException, values: Mapping[int, float]) -> None:
+def keep_values(error: BaseException, values: Mapping[int, Value]) -> None:
     """Attach the values that candidates had when an exception ended their evaluation.
 
     Not reported one by one, which would slow down objectives that take microseconds.
@@ -65,9 +65,9 @@ def keep_values(error: BaseException, values: Mapping[int, float]) -> None:
         setattr(error, _VALUES, values)
 
 
-def kept_values(error: BaseException) -> Mapping[int, float]:
+def kept_values(error: BaseException) -> Mapping[int, Value]:
     """Return the values of the candidates that were evaluated before an exception."""
-    values: Mapping[int, float] = getattr(error, _VALUES, {})
+    values: Mapping[int, Value] = getattr(error, _VALUES, {})
     return values
 
 
@@ -86,7 +86,7 @@ class Failure(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The values of a population, in the order of its rows.
+    """The values of a population, in the order of its rows; with m constraints, shape (n, 1 + m).
 
     `nfailed` counts the candidates that failed in every attempt. Their value is NaN. Candidates for
     which the objective itself returned NaN are not counted.
@@ -95,6 +95,7 @@ class Outcome(NamedTuple):
     values: NDArray[np.float64]
     nfailed: int = 0
     first_error: str | None = None  # of the failed candidate with the smallest index
+    origins: Sequence[Any] = ()  # of the candidates, in an asynchronous search
 
 
 class EvaluationRecord:
@@ -104,11 +105,12 @@ class EvaluationRecord:
         self,
         popsize: int,
         on_error: OnError,
-        known: Mapping[int, float],
+        known: Mapping[int, Value],
         report: ValueCallback | None,
         row: Callable[[int], Any],
+        constraints: int = 0,
     ) -> None:
-        self.values = np.full(popsize, np.nan)
+        self.values = np.full((popsize, 1 + constraints) if constraints else popsize, np.nan)
         for candidate, value in known.items():
             if not 0 <= candidate < popsize:
                 raise ValueError(
@@ -118,9 +120,10 @@ class EvaluationRecord:
         # The candidates without a final value, in order.
         self.open = dict.fromkeys(i for i in range(popsize) if i not in known)
         self._on_error, self._report, self._row = on_error, report, row
+        self._nan: Value = np.full(1 + constraints, np.nan) if constraints else np.nan
         self._failures: dict[int, Failure] = {}
 
-    def succeed(self, candidate: int, value: float) -> None:
+    def succeed(self, candidate: int, value: Value) -> None:
         """Record a value."""
         self.values[candidate] = value
         self._close(candidate, value, None)
@@ -139,17 +142,17 @@ class EvaluationRecord:
             attach(error, "x", self._row(candidate))
             raise error
         self._failures[candidate] = failure
-        self._close(candidate, math.nan, failure.text)
+        self._close(candidate, self._nan, failure.text)
 
-    def _close(self, candidate: int, value: float, error: str | None) -> None:
+    def _close(self, candidate: int, value: Value, error: str | None) -> None:
         del self.open[candidate]
         if self._report is not None:
             self._report(candidate, value, error)
 
-    def known(self) -> dict[int, float]:
+    def known(self) -> dict[int, Value]:
         """The final values so far, by candidate."""
         final = (i for i in range(len(self.values)) if i not in self.open)
-        return {i: float(self.values[i]) for i in final}
+        return {i: self.values[i] for i in final}
 
     def outcome(self) -> Outcome:
         """The values and the failures."""
@@ -157,3 +160,25 @@ class EvaluationRecord:
             return Outcome(self.values)
         first = self._failures[min(self._failures)]
         return Outcome(self.values, len(self._failures), first.text)
+
+
+class StreamRecord(EvaluationRecord):
+    """The same for candidates that are handed out one by one, without end: nothing is kept."""
+
+    def __init__(
+        self,
+        on_error: OnError,
+        report: ValueCallback,
+        row: Callable[[int], Any],
+        constraints: int = 0,
+    ) -> None:
+        super().__init__(0, on_error, {}, report, row, constraints)
+        self.row, self._tell = row, report
+
+    def succeed(self, candidate: int, value: Value) -> None:
+        """Report a value."""
+        self._tell(candidate, value, None)
+
+    def _close(self, candidate: int, value: Value, error: str | None) -> None:
+        self._failures.clear()
+        self._tell(candidate, value, error)

@@ -13,7 +13,7 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,6 +92,20 @@ class Workload:
         if isinstance(self.x, np.ndarray):
             return self.x[candidates, :]
         return [self.x[i, ...] for i in candidates]
+
+
+class StreamWorkload(Workload):
+    """The same for candidates that are handed out one by one; ``row`` returns one by its number."""
+
+    def __init__(
+        self, call: ObjectiveCall, row: Callable[[int], Any], pickler: ObjectivePickler
+    ) -> None:
+        super().__init__(call, None, pickler)
+        self._row = row
+
+    def rows(self, candidates: Sequence[int], *, built_by_worker: bool = False) -> Any:
+        """The candidates to send."""
+        return [self._row(i) for i in candidates]
 
 
 @functools.cache

@@ -1,4 +1,7 @@
-"""Return values of an objective, converted to floats; NaN and infinities are valid values."""
+"""Return values of an objective, converted to floats; NaN and infinities are valid values.
+
+An objective with constraints returns (f, g): its value is a row of numbers f, g_1, ..., g_m.
+"""
 
 import math
 import reprlib
@@ -6,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fmnes._arrays import to_host
 
 
 def to_value(raw: Any, candidate: int, name: str = "fun") -> float:
@@ -49,6 +54,48 @@ def to_values(raw: Any, popsize: int, name: str = "fun") -> NDArray[np.float64]:
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{expected}, got {type(raw).__name__} of dtype {values.dtype}")
     return np.array(values, dtype=np.float64)
+
+
+def to_row(raw: Any, candidate: int, constraints: int) -> NDArray[np.float64]:
+    """The numbers f, g_1, ..., g_m of one candidate whose objective returned ``(f, g)``."""
+    expected = f"fun: expected (f, g) with {constraints} constraints for candidate {candidate}"
+    if not isinstance(raw, tuple | list) or len(raw) != 2:
+        raise TypeError(f"{expected}, got {type(raw).__name__}: {reprlib.repr(raw)}")
+    row = np.empty(1 + constraints)
+    row[0] = to_value(raw[0], candidate)
+    row[1:] = _numbers(raw[1], (constraints,), expected)
+    return row
+
+
+def to_rows(raw: Any, popsize: int, constraints: int) -> NDArray[np.float64]:
+    """The numbers of a whole population from ``(F, G)``, shape (popsize, 1 + m)."""
+    expected = f"fun: expected (F, G) of shapes ({popsize},) and ({popsize}, {constraints})"
+    if not isinstance(raw, tuple | list) or len(raw) != 2:
+        raise TypeError(f"{expected}, got {type(raw).__name__}: {reprlib.repr(raw)}")
+    f = to_values(to_host(raw[0]), popsize)
+    return np.column_stack([f, _numbers(raw[1], (popsize, constraints), expected)])
+
+
+def to_constraints(raw: Any, popsize: int, constraints: int) -> NDArray[np.float64]:
+    """The constraint values that `Optimizer.tell` got, as a new array."""
+    shape = popsize, constraints
+    return _numbers(raw, shape, f"constraints: expected an array of real numbers, shape {shape}")
+
+
+def _numbers(raw: Any, shape: tuple[int, ...], expected: str) -> NDArray[np.float64]:
+    """An array of a shape; a last axis of length 1 may be missing."""
+    try:
+        g = np.array(to_host(raw))
+        g = g.astype(np.float64) if g.dtype.kind in "biufO" else g
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{expected}, got {type(raw).__name__} ({error})") from None
+    if g.dtype != np.float64:
+        raise TypeError(f"{expected}, got {type(raw).__name__} of dtype {g.dtype}")
+    if shape[-1] == 1 and g.shape == shape[:-1]:
+        g = g[..., None]
+    if g.shape != shape:
+        raise TypeError(f"{expected}, got constraints of shape {g.shape}")
+    return g
 
 
 def _wanted(name: str, candidate: int, got: str) -> str:
