@@ -11,9 +11,9 @@ PYTEST := $(BIN)/python -m pytest $(OPTIONS)
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo dist paper test test-agnostic test-arrays test-browser test-build test-pools \
+.PHONY: help demo dist paper test test-agnostic test-arrays test-browser test-build test-gpu test-pools \
 	test-examples test-explore test-sanitize test-lowest test-neon test-slow native lint types format \
-	bench evidence docs clean
+	bench bench-gpu evidence docs clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -38,6 +38,9 @@ test-agnostic: $(VENV)/.dev  ## run the numerical tests without the compiled ker
 
 test-arrays: $(VENV)/.arrays  ## run the tests that need PyTorch and JAX
 	$(PYTEST) -m "arrays and not slow" tests
+
+test-gpu: $(VENV)/.gpu  ## run the tests of the GPU kernels; says which GPU it found
+	$(BIN)/python -m pytest -q -m "arrays and not slow" tests/gpu
 
 test-pools: $(VENV)/.pools  ## start, kill and resume searches on Dask, Ray, MPI and SLURM
 	$(PYTEST) -m pools tests
@@ -101,6 +104,9 @@ types: $(VENV)/.dev  ## check the types with mypy
 bench: $(VENV)/.speed  ## measure time and memory of a generation, and those of other packages (half an hour)
 	$(BIN)/python benchmarks/speed.py
 
+bench-gpu: $(VENV)/.gpu  ## measure a generation on one GPU, beside other packages (5 minutes)
+	$(BIN)/python benchmarks/gpu.py --out benchmarks/results/gpu.json
+
 evidence: $(VENV)/.dev  ## run the experiments of docs/safe-variant.md and make its tables (hours)
 	$(BIN)/python benchmarks/evidence.py
 
@@ -143,6 +149,11 @@ $(VENV)/.paper $(VENV)/.dev: $(VENV)/.%: $(VENV)/.fmnes
 
 $(VENV)/.arrays: $(VENV)/.dev
 	$(BIN)/python -m pip install -q torch==2.13.0 'jax>=0.4.32'
+	test "$$(uname)" != Linux || $(BIN)/python -m pip install -q 'triton>=3.7'
+	@touch $@
+
+$(VENV)/.gpu: $(VENV)/.dev
+	$(BIN)/python -m pip install -q 'fmnes[gpu]'
 	@touch $@
 
 $(VENV)/.pools: $(VENV)/.dev

@@ -18,7 +18,7 @@ html_show_sourcelink = html_use_index = html_domain_indices = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 default_role = "py:obj"  # `Evaluator` in a docstring is a link
-autodoc_mock_imports = ["gymnasium", "torch"]  # the integrations are read, not run
+autodoc_mock_imports = ["gymnasium", "jax", "torch"]  # the integrations are read, not run
 myst_enable_extensions = ["dollarmath"]
 # KaTeX 0.19.1 (MIT licence) is part of the site, so that formulas appear without a network. Sphinx
 # loads it instead of MathJax, on pages with formulas, and typeset.js calls it.

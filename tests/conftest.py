@@ -30,6 +30,7 @@ settings.load_profile("same")
 # Windows has no POSIX signals, process groups, forks, record locks or limits of memory, and no fake
 # programs that are shell scripts. Tests of these are left out there.
 POSIX = [
+    "checkpoints/test_asynchronous_kills.py",
     "checkpoints/test_crashes.py",
     "checkpoints/test_damage.py",
     "checkpoints/test_kills.py",

@@ -19,13 +19,20 @@ SOURCE = ROOT / "src"
 # From the bottom to the top: a module imports from its own layer and from those below. A package
 # stands for all its modules that are not listed. `fmnes` is the file src/fmnes/__init__.py.
 LAYERS = [
-    ("_version", "_arrays", "_checks", "_files", "_html", "_json"),
+    ("_version", "_arrays", "_checks", "_files", "_html", "_json", "_parts", "_lagrangian"),
     ("kernels",),
     ("draws", "algorithms", "problems", "_config"),
     ("engines",),
     # What a search records.
     (
+        "_constrained",
+        "_data",
+        "_injected",
+        "_constraints",
         "_coordinates",
+        "_discrete",
+        "_space",
+        "_variables",
         "_result",
         "_history",
         "_stopping",
@@ -38,11 +45,12 @@ LAYERS = [
     ("evaluate",),
     ("storage",),
     ("_optimizer",),
+    ("_trials", "_asynchronous"),
     ("_runs",),
-    ("_minimize", "_progress"),
+    ("_minimize", "_progress", "_reevaluate"),
     ("_plot", "integrations.scipy"),
     ("fmnes",),
-    ("integrations", "benchmarking", "cli", "experiments", "__main__"),
+    ("integrations", "jax", "benchmarking", "cli", "experiments", "__main__"),
 ]
 
 # The compiled kernels may be missing, so that whoever needs them tries to import them.

@@ -66,10 +66,35 @@ def test_the_times_of_full_matrices():
     assert max(row["ratio"] for row in decomposed if row["d"] >= 128) <= 1.5
 
 
+def test_the_mixed_integer_suite():
+    mixint = load("mixint")
+    rows = [json.loads(line) for line in mixint.KEPT.read_text().splitlines()]
+    assert mixint.table(rows) in mixint.PAGE.read_text()
+
+
+def test_the_times_of_auto():
+    auto_speed = load("auto_speed")
+    rows = json.loads(auto_speed.KEPT.read_text())
+    assert auto_speed.table(rows) in (BENCHMARKS.parent / "docs/kernels.md").read_text()
+    assert max(row["2"] / row["cr-fm-nes"] for row in rows) <= 1.5
+
+
+def test_the_noise_of_auto():
+    noise = load("noise")
+    text = noise.PAGE.read_text()
+    assert noise.page(text) == text
+
+
 def test_the_landscapes_of_auto():
     landscapes = load("landscapes")
     text = landscapes.PAGE.read_text()
     assert landscapes.page(text) == text
+
+
+def test_the_times_on_a_gpu():
+    gpu = load("gpu")
+    figures = json.loads(gpu.RESULTS.read_text())
+    assert gpu.table(figures) in gpu.PAGE.read_text(), "run benchmarks/gpu.py --report"
 
 
 def test_every_method_has_its_page():
@@ -139,3 +164,17 @@ def test_the_tables_of_many_machines_are_those_of_the_figures():
     page = module.PAGE.read_text()
     assert page.count("<!-- table:") == len(module.tables()) == 3
     assert module.with_tables(page, module.tables()) == page, "run benchmarks/many_machines.py"
+
+
+def test_the_table_of_asynchronous_searches_is_that_of_the_trials():
+    asynchronous = load("asynchronous")
+    page = asynchronous.PAGE.read_text()
+    assert asynchronous.with_tables(page, asynchronous.tables()) == page, (
+        "run benchmarks/asynchronous.py --report"
+    )
+
+
+def test_the_table_of_the_constraints_is_that_of_the_rows():
+    constrained = load("constrained")
+    text = constrained.PAGE.read_text(encoding="utf-8")
+    assert constrained.page(text) == text, "run benchmarks/constrained.py page"

@@ -5,6 +5,7 @@ from fmnes._config import config as config
 from fmnes._config import get_num_threads as get_num_threads
 from fmnes._config import set_num_threads as set_num_threads
 from fmnes._config import show_config as show_config
+from fmnes._constraints import Constraints as Constraints
 from fmnes._coordinates import Bounds as Bounds
 from fmnes._history import History as History
 from fmnes._minimize import minimize as minimize
@@ -13,11 +14,18 @@ from fmnes._plot import animate as animate
 from fmnes._plot import plot as plot
 from fmnes._plot import plot_ecdf as plot_ecdf
 from fmnes._plot import plot_runs as plot_runs
+from fmnes._reevaluate import reevaluate as reevaluate
 from fmnes._restarts import BIPOP as BIPOP
 from fmnes._restarts import IPOP as IPOP
+from fmnes._result import Noise as Noise
 from fmnes._result import Result as Result
 from fmnes._result import Run as Run
 from fmnes._result import Status as Status
+from fmnes._space import Choice as Choice
+from fmnes._space import Int as Int
+from fmnes._space import Log as Log
+from fmnes._space import Real as Real
+from fmnes._space import Space as Space
 from fmnes._start import PopsizeWarning as PopsizeWarning
 from fmnes._stopping import Stopping as Stopping
 from fmnes._version import __version__ as __version__

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 
 from fmnes._arrays import to_host
@@ -172,6 +173,13 @@ def _short(value: Any) -> str:
     """Return ``value`` as text; its type alone if the text is long."""
     text = repr(value)
     return text if len(text) <= 60 else type(value).__name__
+
+
+def an_array(name: str, value: Any) -> Any:
+    """Return ``value`` if it is an array of any library."""
+    if not is_array_api_obj(value):
+        raise TypeError(f"{name}: expected an array or a tensor, got {_short(value)}")
+    return value
 
 
 def buffer(name: str, out: Any, shape: tuple[int, ...]) -> None:

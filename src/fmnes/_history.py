@@ -78,7 +78,7 @@ class History:
     >>> len(result.history)
     3
     >>> result.history["nfev"].tolist()
-    [6, 12, 18]
+    [7, 13, 19]
     >>> [row.generation for row in result.history]
     [1, 2, 3]
     """

@@ -7,9 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Never, Protocol, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
+from fmnes._arrays import Array
+from fmnes._asynchronous import Flight, Stream
+from fmnes._constraints import ConstrainedObjective, Kinds, Piece, read_constraints
 from fmnes._coordinates import BoundsLike
 from fmnes._history import DEFAULT_SIZE
 from fmnes._optimizer import Optimizer
@@ -18,12 +22,15 @@ from fmnes._restarts import BIPOP, IPOP, read_restarts
 from fmnes._result import Result, Status
 from fmnes._runs import Runs
 from fmnes._signals import Interrupts
+from fmnes._space import OfSpace, Space, of_named_values
+from fmnes._start import best_known, read_mean, read_point, read_start, space_of
 from fmnes._stopping import Stopping
+from fmnes._trials import tries_steps
 from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.evaluate import (
     Evaluator,
     Outcome,
-    ValueCallback,
+    Value,
     attach,
     call_user,
     end_if_unguarded,
@@ -44,12 +51,14 @@ class Pool(Protocol):
 
 def minimize(
     fun: Callable[..., Any],
-    x0: ArrayLike | Result,
-    sigma0: ArrayLike | None = None,
+    x0: ArrayLike | Result | Space | tuple[ArrayLike, ArrayLike],
+    sigma0: ArrayLike | Mapping[str, Any] | None = None,
     *,
     args: tuple[Any, ...] = (),
     method: MethodName | MethodSettings = "cr-fm-nes",
     bounds: BoundsLike | None = None,
+    constraints: Any = (),
+    integrality: ArrayLike | None = None,
     popsize: int | None = None,
     ftarget: float | None = None,
     maxfevals: int | None = None,
@@ -58,6 +67,7 @@ def minimize(
     stopping: Stopping | None = None,
     vectorized: bool = False,
     workers: int | Pool | Callable[..., Any] | Cluster | Evaluator | None = None,
+    asynchronous: bool = False,
     restarts: int | IPOP | BIPOP = 0,
     rng: "int | np.random.Generator | None" = None,
     callback: "Callable[[Result], bool | np.bool_ | None] | None" = None,
@@ -75,14 +85,20 @@ def minimize(
         The objective function ``fun(x, *args) -> float``. ``x`` is a read-only array of shape (d,)
         that is valid during the call. Return +inf for an infeasible point. NaN marks a failed
         evaluation and is ranked like an infeasible point.
-    x0 : array_like of shape (d,), or Result
+    x0 : array_like of shape (d,), Result, Space, or (X, F)
         The starting point. Its array library decides where the search runs (see `Optimizer`). A
-        Result continues with its mean, step size and shape.
+        Result continues with its mean, step size and shape. A `Space` has named variables: then
+        ``fun`` gets a dict of their values, and ``result.best`` is one. Points X of shape (n, d)
+        with known values F set mean, ``sigma0`` and shape. ``x0`` is evaluated too, together with
+        the first generation, so the result is never worse than it. Of a Result, the best candidate
+        ``x0.x`` is evaluated.
     sigma0 : float or array_like of shape (d,), optional
         Initial standard deviation: about a third of the distance within which you expect the
         optimum, and less beyond 1000 variables: 0.12 of the distance for 10^4 variables, 0.04 for
-        10^5. By default a sixth of the range between the bounds, which must then be finite for
-        every variable; or the step size of x0 if that is a Result.
+        10^5. By default the distance is half the range of a variable with two bounds. For the
+        others it is the typical size of their x0 (the median of the absolute values other than
+        0), or 3 if x0 is 0. If x0 is a Result, the default is its step size. With a Space, it is a
+        dict by name.
     args : tuple, optional
         Further arguments of ``fun``.
     method : str or settings, optional
@@ -90,12 +106,21 @@ def minimize(
         default is "cr-fm-nes".
     bounds : sequence of pairs, array of shape (d, 2), Bounds or scipy.optimize.Bounds, optional
         Bounds on the variables. All candidates and results lie inside.
+    constraints : constraint, sequence of constraints, int or Constraints, optional
+        `scipy.optimize.NonlinearConstraint`, `LinearConstraint` or `Bounds`, a dict such as
+        ``{"type": "ineq", "fun": function}``, or a sequence of these. A number m means that ``fun``
+        returns ``(f, g)`` with m numbers that have to be <= 0; see `Constraints` for equalities
+        and tolerances. Candidates may violate constraints during the search, unlike ``bounds``.
+    integrality : int or array_like of shape (d,), optional
+        1 for each variable that takes integers only, 0 for the others, or one number for all.
+        Integer variables need two finite bounds. The candidates have integers there, as
+        floating-point numbers, and every integer variable keeps a chance to change.
     popsize : int, optional
         Number of candidates per generation.
     ftarget : float, optional
         The search ends when it finds a value that is at most ``ftarget``.
     maxfevals : int, optional
-        Largest number of evaluations.
+        Largest number of evaluations, at least popsize + 1: x0 and one generation.
     maxiter : int, optional
         Largest number of generations of each run.
     timeout : float, optional
@@ -105,11 +130,17 @@ def minimize(
         The tolerances that end a run which has converged or makes no progress.
     vectorized : bool, optional
         Whether to call ``fun`` once per generation with an array of shape (popsize, d), one
-        candidate per row. (SciPy's ``vectorized`` passes the transpose.)
+        candidate per row. The array of the first generation has one row more, which is x0.
+        (SciPy's ``vectorized`` passes the transpose.)
     workers : None, int, object with submit(), Cluster, or Evaluator, optional
         Where to evaluate: in this process (None), in a number of worker processes (-1: one for
         each CPU), in your own pool, on workers that hold the search themselves (`Cluster`), or
         as an `Evaluator` says.
+    asynchronous : bool, optional
+        Whether a worker gets its next candidate as soon as it is free. By default, workers wait for
+        the slowest candidate of each generation. The result then depends on the order in which
+        values arrive, and a generation has at least as many candidates as there are workers, if
+        their number is fixed. See docs/asynchronous.md.
     restarts : int, IPOP or BIPOP, optional
         Restart schedule. The search is repeated with other random numbers and larger populations
         until it reaches the target.
@@ -161,25 +192,34 @@ def minimize(
     if not isinstance(args, tuple):
         raise TypeError(f"args: expected a tuple such as (a,), got {args!r}")
     checks.boolean("vectorized", vectorized)
+    checks.boolean("asynchronous", asynchronous)
     checks.boolean("progress", progress)
     checks.choice("resume", resume, ("auto", "must", "never"))
-    first = Optimizer(
-        x0,
-        sigma0,
-        method=method,
-        popsize=popsize,
-        bounds=bounds,
-        rng=rng,
-        ftarget=ftarget,
-        maxfevals=maxfevals,
-        maxiter=maxiter,
-        timeout=timeout,
-        stopping=stopping,
-        history_size=history_size,
+    kinds, pieces = _read_constraints(constraints, x0)
+    start = read_start(
+        *(x0, sigma0, method, popsize, bounds, integrality, rng),
+        *(ftarget, maxfevals, maxiter, timeout, stopping, kinds),
+        with_x0=True,
     )
-    schedule, evaluation = read_restarts(restarts), _Evaluation(fun, args, vectorized, workers)
+    point = read_point(x0, start.setup)
+    number = 0 if kinds is None else kinds.number
+    objective: Callable[..., Any] = fun
+    if start.setup.space is not None:
+        objective = OfSpace(fun, start.setup.space)
+    if pieces:
+        constrained = ConstrainedObjective(objective, pieces)
+        objective = constrained.of_population if vectorized else constrained
+    schedule = read_restarts(restarts)
+    evaluation = _Evaluation(objective, args, vectorized, workers, number, asynchronous)
+    first = Optimizer.started(start.enlarged(evaluation.least_popsize), history_size)
+    tries = not (isinstance(x0, Result) or evaluation.asynchronous)
+    tries = tries and tries_steps(start, given=sigma0 is not None)
     with (
-        Runs.open(first, schedule, checkpoint, resume, rng is not None, fingerprint(fun)) as runs,
+        Runs.open(
+            *(first, point, tries, schedule),
+            *(checkpoint, resume, rng is not None, fingerprint(fun)),
+            asynchronous=evaluation.asynchronous,
+        ) as runs,
         contextlib.closing(Progress(progress, runs)) as bar,
         Interrupts() as interrupts,
     ):
@@ -218,16 +258,14 @@ def _loop(
 ) -> Status:
     """Ask, evaluate and tell in run after run; return why the last run ended."""
     while True:
-        opt = runs.current
-        while not (reasons := opt.reasons()):
-            x = evaluation.ask(opt)
+        while not (reasons := runs.current.reasons()):
+            x = runs.ask(evaluation.ask)
             interrupts.allow()
             outcome = runs.evaluate(evaluation.evaluate, x)
             interrupts.defer()
-            opt.tell(outcome.values)
-            runs.after_generation(outcome.first_error)
+            is_complete = runs.tell(outcome)
             bar.update()
-            if callback is not None:
+            if callback is not None and is_complete:
                 interrupts.allow()
                 try:
                     if _says_stop(call_user(callback, runs.result(Status.RUNNING))):
@@ -238,6 +276,17 @@ def _loop(
                     interrupts.defer()
         if not runs.next_run(reasons[0]):
             return reasons[0]
+
+
+def _read_constraints(constraints: Any, x0: Any) -> tuple[Kinds | None, tuple[Piece, ...]]:
+    """Return the constraints; x0 is the point at which their functions are called once."""
+    if isinstance(constraints, tuple | list) and not constraints:
+        return None, ()
+    space, (_, mean) = space_of(x0), read_mean(best_known(x0))
+    eps = float(array_namespace(mean).finfo(mean.dtype).eps)
+    if space is not None:
+        constraints = of_named_values(constraints, space)
+    return read_constraints(constraints, mean, eps)
 
 
 def _says_stop(answer: Any) -> bool:
@@ -254,7 +303,13 @@ class _Evaluation:
     """Evaluates populations; a context manager that closes the pools which it opened itself."""
 
     def __init__(
-        self, fun: Callable[..., Any], args: tuple[Any, ...], vectorized: bool, workers: Any
+        self,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        vectorized: bool,
+        workers: Any,
+        constraints: int,
+        asynchronous: bool,
     ) -> None:
         if vectorized and workers is not None:
             raise ValueError(
@@ -264,34 +319,65 @@ class _Evaluation:
         if workers is not None:
             end_if_unguarded()  # before a checkpoint is opened, which the driver has locked
         self._fun, self._args, self._vectorized = fun, args, vectorized
+        self._constraints = constraints
         self._own = not isinstance(workers, Evaluator)
         self._evaluator = Evaluator(workers) if self._own else workers
         self._memory: NDArray[Any] | None = None
+        self.asynchronous = asynchronous or self._evaluator.asynchronous
+        if self.asynchronous:
+            self._evaluator.check_asynchronous()
+        self._stream = Stream(fun, args, self._evaluator, constraints)
+
+    @property
+    def least_popsize(self) -> int:
+        """The least size of a generation: beside fewer values, those in flight would be old."""
+        return self._evaluator.fixed_width if self.asynchronous else 0
 
     def __enter__(self) -> Self:
         return self
 
-    def ask(self, opt: Optimizer) -> Any:
-        """Return the candidates, or the Population that workers build them from."""
+    def ask(self, opt: Optimizer, point: Array | None) -> Any:
+        """Return the candidates, or the Population that workers build them from.
+
+        If a ``point`` is to be evaluated too, it is the last row.
+        """
         if not self._vectorized and self._evaluator.builds(8 * opt.popsize * opt.dim):
-            population = opt.population()
+            population = opt.population(point)
             if population is not None:
                 return population
-        if self._memory is None or self._memory.shape[0] != opt.popsize:
-            x = opt.ask()
-            self._memory = x if isinstance(x, np.ndarray) else None
-            return read_only(x)
-        opt.ask(out=self._memory)  # use the same memory for every generation
-        return read_only(self._memory)
+        if not isinstance(opt.setup.mean, np.ndarray):
+            x = opt.ask_vectors()
+            xp = array_namespace(x)
+            return x if point is None else xp.concat([x, xp.reshape(point, (1, -1))])
+        return read_only(self._ask_in_place(opt, point))
+
+    def _ask_in_place(self, opt: Optimizer, point: NDArray[Any] | None) -> NDArray[Any]:
+        """Return the same for NumPy arrays, in the same memory for every generation."""
+        popsize = opt.popsize
+        if point is not None:
+            self._memory = np.empty((popsize + 1, point.shape[0]), point.dtype)
+            self._memory[popsize] = point
+            opt.ask_vectors(out=self._memory[:popsize])
+            return self._memory
+        if self._memory is None or self._memory.shape[0] < popsize:
+            self._memory = opt.ask_vectors()
+        else:
+            opt.ask_vectors(out=self._memory[:popsize])
+        return self._memory[:popsize]
 
     def evaluate(
-        self, x: Any, known: Mapping[int, float] | None = None, report: ValueCallback | None = None
+        self, x: Any, known: Mapping[Any, Value] | None = None, report: Any = None
     ) -> Outcome:
-        """Return the values of the candidates; see `Evaluator.evaluate`."""
+        """Return the values of the candidates; see `Evaluator.evaluate` and `Stream.evaluate`."""
+        if isinstance(x, Flight):
+            return self._stream.evaluate(x, known, report)
         if self._vectorized:
-            return evaluate_vectorized(self._fun, self._args, x)
-        return self._evaluator.evaluate(self._fun, self._args, x, known, report)
+            return evaluate_vectorized(self._fun, self._args, x, self._constraints)
+        evaluate = self._evaluator.evaluate
+        return evaluate(self._fun, self._args, x, known, report, self._constraints)
 
     def __exit__(self, *exc_info: object) -> None:
+        if self.asynchronous:
+            self._evaluator.end_stream()
         if self._own:
             self._evaluator.close()

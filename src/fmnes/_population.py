@@ -5,12 +5,12 @@ import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes import kernels
 from fmnes._arrays import Array
 from fmnes._coordinates import Box
+from fmnes._discrete import Discrete, Margin, to_user, told
 from fmnes._version import __version__
 from fmnes.algorithms import METHODS, MethodName
 from fmnes.draws import Address
@@ -26,6 +26,9 @@ class Recipe(NamedTuple):
     state: Any  # the method's State
     address: Address  # of the draws
     box: Box | None
+    extra: Array | None = None  # a point of the user that is evaluated too, as the last row
+    discrete: Discrete | None = None
+    margin: Margin | None = None
 
 
 class Lineage(NamedTuple):
@@ -55,14 +58,20 @@ class Population:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of candidates and number of the user's variables."""
-        box, state = self._recipe.box, self._recipe.state
-        return self._recipe.popsize, int((state.mean if box is None else box.free).shape[0])
+        """Number of points to evaluate and number of the user's variables."""
+        popsize, box, state = self._recipe.popsize, self._recipe.box, self._recipe.state
+        rows = popsize if self._recipe.extra is None else popsize + 1
+        return rows, int((state.mean if box is None else box.free).shape[0])
 
     def row(self, candidate: int) -> Array:
-        """One candidate, in the user's coordinates."""
-        x, box = self._build().ask(candidate, candidate + 1), self._recipe.box
-        return (x if box is None else box.to_user(array_namespace(x), x))[0, ...]
+        """One candidate, or the point that comes after them, in the user's coordinates."""
+        engine, recipe = self._build(), self._recipe
+        if candidate == recipe.popsize and recipe.extra is not None:
+            return recipe.extra
+        y = engine.ask(candidate, candidate + 1)
+        if recipe.discrete is not None and recipe.margin is not None:
+            y = recipe.discrete.latent(recipe.margin, engine.state.mean, y)
+        return to_user(recipe.box, recipe.discrete, y)[0, ...]
 
     def rows(self) -> Array:
         """All candidates."""
@@ -70,26 +79,35 @@ class Population:
 
     def advance(self, values: NDArray[np.float64]) -> None:
         """Become the next generation: what `Optimizer.tell` does to the distribution."""
-        engine = self._build()
-        engine.tell(values, -math.inf)
-        address = self._recipe.address._replace(generation=self.generation + 1)
-        self._recipe = self._recipe._replace(state=engine.state, address=address)
+        engine, recipe = self._build(), self._recipe
+        algorithm = METHODS[recipe.method]
+        _, margin = told(algorithm, engine, recipe.discrete, recipe.margin, values, -math.inf)
+        address = recipe.address._replace(generation=self.generation + 1)
+        self._recipe = recipe._replace(
+            state=engine.state, address=address, extra=None, margin=margin
+        )
 
     def fingerprint(self) -> int:
-        """CRC-32 of the address of the draws, the state and the bounds (10 ms at d = 10^6).
+        """CRC-32 of the address of the draws, the state and the variables (10 ms at d = 10^6).
 
         The engine has its own copy of the state, from which it computes the candidates.
         """
         state = self._recipe.state if self._engine is None else self._engine.state
         crc = zlib.crc32(repr(self._recipe.address).encode())
-        for field in (*state, *(self._recipe.box or ())):
+        recipe = self._recipe
+        for field in (
+            *state,
+            *(recipe.box or ()),
+            *(recipe.discrete or ()),
+            *(recipe.margin or ()),
+        ):
             crc = zlib.crc32(np.ascontiguousarray(field).data, crc)
         return crc
 
     def _build(self) -> Engine:
         """The engine that computes the candidates."""
         if self._engine is None:
-            method, settings, popsize, state, address, _ = self._recipe
+            method, settings, popsize, state, address, *_ = self._recipe
             algorithm = METHODS[method]
             params = algorithm.params(state.mean.shape[0], popsize, settings)
             if not self.will_advance:

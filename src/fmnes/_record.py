@@ -1,9 +1,11 @@
 """The record of one run: what each generation showed, the best value so far, counters."""
 
+import logging
 import math
 import time
 from array import array
 from collections import deque
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +15,10 @@ from fmnes import _checks as checks
 from fmnes._history import History
 from fmnes.engines import Generation
 
+logger = logging.getLogger("fmnes")
+
 _MOST_RECENT = 100_000  # generations that the rule of stagnation looks at
+_RISING = 90  # generations of medians in which a search is seen to rise
 
 
 class Limits(NamedTuple):
@@ -32,6 +37,17 @@ class Windows(NamedTuple):
 
     tolfun: int
     stagnation: int
+
+
+class Feasible(NamedTuple):
+    """What a generation of a search with constraints showed of the objective itself.
+
+    The values of its `Generation` are those that were ranked. They are comparable only as long as
+    the multipliers of the constraints do not change.
+    """
+
+    best: float  # the least value of a feasible candidate; inf if there is none
+    violation: float  # the median of the violations
 
 
 class Recent:
@@ -97,6 +113,23 @@ class Recent:
         return cls.from_saved(saved)
 
 
+def rises(medians: Collection[float]) -> bool:
+    """Return whether values rise from each third of a full window to the next, beyond their noise.
+
+    The noise is the median of the differences to the median of each third.
+    """
+    values = np.array(medians) / 4  # differences of 1e308 would overflow
+    if len(values) < _RISING or not np.isfinite(values).all():
+        return False
+    thirds = values.reshape(3, -1)
+    middle = np.median(thirds, axis=1)
+    noise = np.median(np.abs(thirds - middle[:, None]))
+    return bool(middle[0] < middle[1] < middle[2] and middle[2] - middle[0] > 3 * noise)
+
+
+_FROM_FORMAT_6 = {"first_median": math.inf, "extra_nfev": 0, "extra_f": math.inf, "rose_at": 0}
+
+
 def _vector(values: NDArray[Any]) -> NDArray[np.float64]:
     """Return values of a file; ValueError if they are no vector of numbers."""
     if values.ndim != 1 or values.dtype != np.float64:
@@ -117,15 +150,50 @@ class Record:
         self.varied = False  # whether the values of one generation ever differed
         self.all_nan_at_first = False
         self.best_f = math.inf
+        # Points beside the generations, such as x0: how many, and their best value.
+        self.extra_nfev, self.extra_f = 0, math.inf
+        self.listed_nfev = 0  # evaluations in the rows of the history
         self.last: Generation | None = None
+        self.medians: deque[float] = deque(maxlen=_RISING)  # of the last generations
+        self.first_median = math.inf
+        self.rose_at = 0  # the first generation after which they had risen for long; 0: never
         self.history = history
         # For the stopping rules: the best values of the last generations, and those in a window.
         self.recent_best: deque[float] = deque(maxlen=windows.tolfun)
         self.recent = Recent(windows.stagnation)
         self.started = time.monotonic()
 
-    def add(self, now: Generation, seconds_objective: float, seconds_optimizer: float) -> None:
-        """Add what a generation showed."""
+    def add_extra(
+        self, values: NDArray[np.float64], feasible: Feasible | None = None
+    ) -> int | None:
+        """Add the values of points that are evaluated before the first generation, such as x0.
+
+        Returns the index of the best one if it is the best so far; see `add` for ``feasible``.
+        """
+        self.extra_nfev += len(values)
+        self.nfev += len(values)
+        self.nfailed += int(np.isnan(values).sum())
+        usable = np.where(np.isnan(values), np.inf, values)
+        best = int(np.argmin(usable))
+        found = float(usable[best]) if feasible is None else feasible.best
+        if not found < self.best_f:
+            return None
+        self.best_f = self.extra_f = found
+        return best
+
+    @property
+    def best_is_extra(self) -> bool:
+        """Whether no candidate was better than the points evaluated before the generations."""
+        return self.extra_f < math.inf and self.extra_f == self.best_f
+
+    def add(
+        self,
+        now: Generation,
+        seconds_objective: float,
+        seconds_optimizer: float,
+        feasible: Feasible | None = None,
+    ) -> None:
+        """Add what a generation showed; ``feasible`` if the search has constraints."""
         self.last = now
         self.generation += 1
         self.nfev += self.limits.popsize
@@ -140,15 +208,21 @@ class Record:
         else:
             self.infeasible = 0
             self.varied = self.varied or not flat
-            if least < self.best_f:
-                self.best_f = least
+        found = feasible.best if feasible is not None else least if now.feasible else math.inf
+        if found < self.best_f:
+            self.best_f = found
         self.recent_best.append(least)
-        self.recent.add(self.generation, least, now.median)
+        if feasible is None:
+            self.recent.add(self.generation, least, now.median)
+            self._watch(now.median)
+        else:  # progress that does not depend on the multipliers
+            self.recent.add(self.generation, now.deviation_max, feasible.violation)
         generation, nfev, best = self.history.totals  # of earlier runs too
+        nfev, self.listed_nfev = nfev + self.nfev - self.listed_nfev, self.nfev
         self.history.append(
             (
                 generation + 1,
-                nfev + self.limits.popsize,
+                nfev,
                 self.best_f if self.best_f < best else best,
                 least,
                 now.median,
@@ -161,6 +235,32 @@ class Record:
                 seconds_objective,
                 seconds_optimizer,
             )
+        )
+
+    def _watch(self, median: float) -> None:
+        """Warn once if the medians rise for long, and are worse than at the start.
+
+        A search of a noisy function that has come near its optimum may rise for a while, too.
+        """
+        if self.generation == 1:
+            self.first_median = median
+        self.medians.append(median)
+        if self.generation % (_RISING // 3) or self.rose_at or median <= self.first_median:
+            return
+        if rises(self.medians):
+            self.rose_at = self.generation
+            logger.warning("%s", self.advice)
+
+    @property
+    def advice(self) -> str:
+        """What to do about values that have risen for long; empty if they have not."""
+        if not self.rose_at:
+            return ""
+        return (
+            f"The median value of a generation rose for {_RISING} generations until generation "
+            f"{self.rose_at}: sigma0 = {self.sigma0:.3g} may be too large for {self.limits.dim} "
+            f"variables and popsize {self.limits.popsize}. Try sigma0 = {self.sigma0 / 10:.2g}, or "
+            "a larger popsize if there are many local minima."
         )
 
     def forget_convergence(self) -> None:
@@ -188,12 +288,15 @@ class Record:
             **self.__dict__,
             "last": last,
             "recent_best": np.array(self.recent_best),
+            "medians": np.array(self.medians),
             "recent": self.recent.to_saved(),
             "started": elapsed,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(_FROM_FORMAT_6 | {"listed_nfev": state["nfev"]} | state)
+        medians = _vector(state.get("medians", np.empty(0)))
+        self.medians = deque(medians.tolist(), maxlen=_RISING)
         if self.last is not None:  # files of older versions hold a plain tuple
             self.last = Generation._make(self.last)
         if "recent" in state:

@@ -91,17 +91,19 @@ class BIPOP:
         doublings = 0
         last_large = runs[0]
         for i, run in enumerate(runs):  # repeat the earlier decisions: they are not stored
+            spent = run.nit * run.popsize  # without x0, which the first run evaluates
             if i > 0 and spent_small < spent_large:
-                spent_small += run.nfev
+                spent_small += spent
             else:
-                spent_large += run.nfev
+                spent_large += spent
                 doublings += i > 0
                 last_large = run
         base = runs[0].popsize
         if spent_small < spent_large:
             u, v = np.random.default_rng([seed, len(runs)]).random(2)
             popsize = base * (0.5 * last_large.popsize / base) ** (u**2)
-            return NextRun(max(4, _even(popsize)), 10 ** (-2 * v), last_large.nfev // 2)
+            half = last_large.nit * last_large.popsize // 2
+            return NextRun(max(4, _even(popsize)), 10 ** (-2 * v), half)
         if doublings >= self.n:
             return None
         return NextRun(_even(base * 2.0 ** (doublings + 1)))

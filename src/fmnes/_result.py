@@ -17,10 +17,11 @@ from fmnes._files import replacing
 from fmnes._history import COLUMNS, History
 from fmnes._html import table
 from fmnes._json import from_json, to_json
+from fmnes._space import Space, plain
 from fmnes._version import __version__
 from fmnes.algorithms._records import Shape
 
-_FORMAT = 2  # of `Result.to_dict`; a later version reads the earlier ones
+_FORMAT = 3  # of `Result.to_dict`; a later version reads the earlier ones
 
 
 class Status(StrEnum):
@@ -86,8 +87,8 @@ class Status(StrEnum):
     )
     INFEASIBLE = (
         "infeasible",
-        "No candidate had a usable value (all NaN in the first generation, or nothing feasible "
-        "for many generations).",
+        "No candidate had a usable value: all were NaN (failed) or +inf (infeasible). Start from "
+        "an x0 whose value is finite.",
     )
     UNBOUNDED = "unbounded", "The objective returned -inf: it is unbounded below."
     CALLBACK = "callback", "The callback ended the search."
@@ -109,7 +110,7 @@ class Run:
     >>> result = fmnes.minimize(lambda x: (x**2).sum(), [1.0, 2.0], 0.5, maxiter=3, rng=1)
     >>> run = result.restarts[-1]
     >>> run.popsize, run.nit, run.nfev
-    (6, 3, 18)
+    (6, 3, 19)
     """
 
     popsize: int
@@ -120,6 +121,45 @@ class Run:
     status: Status
 
 
+@dataclass(frozen=True)
+class Noise:
+    """What repeated evaluations of a search's two points showed; see `fmnes.reevaluate`.
+
+    Examples
+    --------
+    >>> import fmnes
+    >>> noise = fmnes.Noise(n=25, std=1.0, mean_fun=0.1, mean_error=0.2, x_fun=0.9, x_error=0.2)
+    >>> noise.is_noisy, noise.better, round(noise.certainty, 3)
+    (True, 'mean', 0.998)
+    """
+
+    n: int  # evaluations of each point
+    std: float  # standard deviation of the values at the same point
+    mean_fun: float  # average value at the mean of the distribution, and its standard error
+    mean_error: float
+    x_fun: float  # the same for the best point of the search
+    x_error: float
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the values at one point differed."""
+        return self.std > 0
+
+    @property
+    def better(self) -> str:
+        """The point with the better average: "mean" or "x"."""
+        return "mean" if self.mean_fun < self.x_fun else "x"
+
+    @property
+    def certainty(self) -> float:
+        """Probability that `better` is right, for normal errors: 0.5 is a guess, NaN unknown."""
+        error = math.hypot(self.mean_error, self.x_error)
+        difference = abs(self.mean_fun - self.x_fun)
+        if error == 0:
+            return 1.0 if difference else 0.5
+        return 0.5 * (1 + math.erf(difference / error / math.sqrt(2)))
+
+
 @dataclass(frozen=True, eq=False)  # to compare arrays field by field would raise an error
 class Result:
     """The result of a search, with SciPy's field names.
@@ -127,17 +167,21 @@ class Result:
     Attributes
     ----------
     x : array of shape (d,)
-        The best candidate that was evaluated; the mean if no candidate had a usable value.
+        The best point that was evaluated: a candidate, or x0 if no candidate is better; the mean
+        if no point had a usable value. With constraints: the best feasible point, or the one with
+        the least violation.
     fun : float
-        The value of ``x``; inf if no candidate had a usable value.
+        The value of ``x``; inf if no point had a usable value.
     nfev, nit : int
         Number of evaluations and of complete generations, over all runs.
     success : bool
-        Whether the target was reached; without a target, whether the search converged.
+        Whether the target was reached; without a target, whether the search converged. In both
+        cases ``x`` has to be feasible.
     status : Status
         How the search ended, e.g. "ftarget".
     message : str
-        The same as a sentence. It also says if the target was not reached.
+        The same as a sentence. It also says if the target was not reached, and what to do if the
+        values rose for long.
     mean : array of shape (d,)
         The mean of the sampling distribution: the better choice if the objective is noisy.
     sigma : float
@@ -158,14 +202,31 @@ class Result:
         The shape of the sampling distribution at the end. Pass the Result as ``x0`` of `minimize`
         to continue from there.
 
+    constr : array of shape (m,), or None
+        The values of the constraints at ``x``, in the form g <= 0 or h = 0; None without them.
+    constr_violation : float
+        By how much ``x`` violates its worst constraint; 0 if ``x`` is feasible, that is if no
+        violation exceeds the tolerance of its constraint.
+    multipliers : array of shape (m,), or None
+        The Lagrange multipliers at the end, in the order of ``constr``: by how much the optimal
+        value would fall if the constraint were relaxed by a small unit.
+
+    space : Space or None
+        The named variables, if the search had any. ``best`` has their values at ``x``, which is the
+        vector of their coordinates.
+
+    noise : Noise or None
+        How noisy the objective is, and which of ``mean`` and ``x`` is better, if `reevaluate` has
+        found out; None otherwise.
+
     `save` writes a Result to a file, and `Result.load` reads it.
 
     Examples
     --------
     >>> import fmnes
-    >>> result = fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 5, 2.0, maxfevals=80, rng=1)
+    >>> result = fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 5, 2.0, maxfevals=81, rng=1)
     >>> result.success, result.status, result.nfev
-    (False, <Status.MAXFEVALS: 'maxfevals'>, 80)
+    (False, <Status.MAXFEVALS: 'maxfevals'>, 81)
     >>> more = fmnes.minimize(lambda x: (x**2).sum(), result, ftarget=1e-8, rng=2)
     >>> more.success
     True
@@ -186,6 +247,16 @@ class Result:
     nfailed: int
     first_error: str | None
     shape: Shape = field(repr=False)
+    constr: Array | None = None
+    constr_violation: float = 0.0
+    multipliers: Array | None = None
+    space: Space | None = field(default=None, repr=False)
+    noise: Noise | None = None
+
+    @property
+    def best(self) -> Any:
+        """The named values of ``x``, as the objective function gets them; None without a Space."""
+        return None if self.space is None else self.space.decode(self.x)
 
     # === Files ===
 
@@ -194,7 +265,7 @@ class Result:
 
         Arrays become lists, and numbers that are not finite the words "inf", "-inf" and "nan".
         """
-        names = ("x", "mean", "stds", "fun", "sigma")
+        names = ("x", "mean", "stds", "fun", "sigma", "constr_violation")
         numbers = {name: to_json(getattr(self, name)) for name in names}
         history = self.history.to_array()
         return {
@@ -204,6 +275,11 @@ class Result:
             **numbers,
             "dtype": str(np.asarray(to_host(self.x)).dtype),
             "status": str(self.status),
+            **{name: _json_or_none(getattr(self, name)) for name in ("constr", "multipliers")},
+            "space": None if self.space is None else self.space.to_dict(),
+            "noise": self.noise
+            and {name: to_json(value) for name, value in vars(self.noise).items()},
+            "best": None if self.space is None else plain(self.best),
             "history": {name: to_json(history[name]) for name in COLUMNS},
             "restarts": [
                 {**vars(run), "fun": to_json(run.fun), "status": str(run.status)}
@@ -288,6 +364,18 @@ class Result:
             "nfailed": self.nfailed,
             "restarts": len(self.restarts) - 1,
         }
+        if self.space is not None:
+            rows = {**rows, "best": f"{self.best!r:.200}"}
+        if self.noise is not None:
+            noise = self.noise
+            rows = {
+                **rows,
+                "noise": f"{noise.std:.4g} (standard deviation at a point)",
+                "f(mean)": f"{noise.mean_fun:.6g} ± {noise.mean_error:.2g}",
+                "f(x)": f"{noise.x_fun:.6g} ± {noise.x_error:.2g}",
+            }
+        if self.constr is not None:
+            rows = {**rows, "violation": f"{self.constr_violation:.4g}"}
         return {name: str(value) for name, value in rows.items()}
 
     def __str__(self) -> str:
@@ -296,6 +384,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         return table(self.message, self._lines().items())
+
+
+def _json_or_none(array: Array | None) -> Any:
+    return None if array is None else to_json(array)
 
 
 def _is_archive(path: str) -> bool:
@@ -325,6 +417,11 @@ def _read(content: Mapping[str, Any]) -> dict[str, Any]:
         **{name: content[name] for name in ("success", "message", "first_error")},
         **{name: int(content[name]) for name in ("nfev", "nit", "nfailed")},
         **{name: float(content[name]) for name in ("fun", "sigma")},
+        "constr_violation": float(content.get("constr_violation", 0.0)),  # format 3 on
+        **{
+            name: None if content.get(name) is None else from_json(content[name], np.float64)
+            for name in ("constr", "multipliers")
+        },
         "x": x,
         "mean": mean,
         "stds": stds,
@@ -335,22 +432,42 @@ def _read(content: Mapping[str, Any]) -> dict[str, Any]:
             for run in content["restarts"]
         ),
         "shape": Shape(**shape),
+        "space": None if content.get("space") is None else Space.from_dict(content["space"]),
+        "noise": _read_noise(content.get("noise")),
     }
 
 
-def succeeded(fun: float, status: Status, ftarget: float | None) -> bool:
+def _read_noise(content: Mapping[str, Any] | None) -> Noise | None:
+    if content is None:
+        return None
+    numbers = {name: float(value) for name, value in content.items() if name != "n"}
+    return Noise(n=int(content["n"]), **numbers)
+
+
+def succeeded(fun: float, status: Status, ftarget: float | None, violation: float = 0.0) -> bool:
     """Return whether a run reached the target; without a target, whether it converged."""
-    if fun == math.inf:
+    if fun == math.inf or violation > 0:
         return False
     return status in (Status.TOLX, Status.TOLFUN) if ftarget is None else fun <= ftarget
 
 
-def message(fun: float, status: Status, ftarget: float | None) -> str:
-    """Return how a run ended as a sentence, with a second one if it missed its target."""
-    missed = ftarget is not None and not succeeded(fun, status, ftarget)
-    if not missed or status == Status.RUNNING:
-        return status.sentence
-    return f"{status.sentence} The target ftarget = {ftarget:g} was not reached."
+def message(
+    fun: float, status: Status, ftarget: float | None, violation: float = 0.0, advice: str = ""
+) -> str:
+    """Return how a run ended as a sentence, with others if it missed its target or constraints.
+
+    ``advice`` is what else to say if the run had no success.
+    """
+    sentences = [status.sentence]
+    success = succeeded(fun, status, ftarget, violation)
+    if status != Status.RUNNING:
+        if ftarget is not None and not success:
+            sentences.append(f"The target ftarget = {ftarget:g} was not reached.")
+        if 0 < violation < math.inf:
+            sentences.append(f"x violates a constraint by {violation:.3g}.")
+    if advice and not success:
+        sentences.append(advice)
+    return " ".join(sentences)
 
 
 # These end one run. The others end the search, and are true of all runs.
@@ -367,22 +484,24 @@ _OF_ONE_RUN = (
 )
 
 
-def merged(runs: Sequence[Result], status: Status, ftarget: float | None) -> Result:
+def merged(
+    runs: Sequence[Result], status: Status, ftarget: float | None, advice: str = ""
+) -> Result:
     """Return the best of several runs with the totals of all; their histories are not joined.
 
     ``status`` is that of the last run. If this run ended by itself, the status of the best run
     takes its place, because x, mean and sigma are those of the best run.
     """
-    best = min(runs, key=lambda run: run.fun)
+    best = min(runs, key=lambda run: (run.constr_violation, run.fun))
     if status in _OF_ONE_RUN and best.restarts[0].status in _OF_ONE_RUN:
         status = best.restarts[0].status
     return replace(
         best,
-        success=succeeded(best.fun, best.restarts[0].status, ftarget),
+        success=succeeded(best.fun, best.restarts[0].status, ftarget, best.constr_violation),
         nfev=sum(run.nfev for run in runs),
         nit=sum(run.nit for run in runs),
         status=status,
-        message=message(best.fun, status, ftarget),
+        message=message(best.fun, status, ftarget, best.constr_violation, advice),
         restarts=tuple(run.restarts[0] for run in runs),
         nfailed=sum(run.nfailed for run in runs),
     )

@@ -2,7 +2,6 @@
 
 import dataclasses
 import logging
-import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -10,13 +9,17 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from fmnes._arrays import Array
+from fmnes._asynchronous import Flight
+from fmnes._constraints import Kinds, violation
 from fmnes._history import History
 from fmnes._optimizer import Optimizer
 from fmnes._population import Population
 from fmnes._restarts import BIPOP, IPOP
 from fmnes._result import Result, Run, Status, merged
 from fmnes._stopping import Budget
-from fmnes.evaluate import Outcome, copied, kept_values
+from fmnes._trials import FirstGeneration, tell
+from fmnes.evaluate import Outcome, Value, copied, kept_values
 from fmnes.storage import npz
 from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
 from fmnes.storage.fingerprint import Fingerprint
@@ -34,25 +37,33 @@ class Unfinished(NamedTuple):
     """A generation whose evaluation was ended: its candidates, and the values that some have."""
 
     x: Any
-    values: Mapping[int, float]
+    values: Mapping[int, Value]
+    constraints: Kinds | None = None
 
     def added_to(self, result: Result) -> Result:
         """Return the result of a run with these evaluations and, if it is better, their best."""
-        usable = {i: value for i, value in self.values.items() if not math.isnan(value)}
-        nfev, fun, x = result.nfev + len(self.values), result.fun, result.x
-        best = min(usable, key=usable.__getitem__, default=None)
-        if best is not None and usable[best] < fun:
+        usable = {i: value for i, value in self.values.items() if not np.isnan(value).any()}
+        nfev, better = result.nfev + len(self.values), {}
+        keys = {i: self._key(value) for i, value in usable.items()}
+        best = min(keys, key=keys.__getitem__, default=None)
+        if best is not None and keys[best] < (result.constr_violation, result.fun):
             rows = self.x
-            x = rows.row(best) if isinstance(rows, Population) else copied(rows[best, ...])
-            fun = usable[best]
-        return dataclasses.replace(
-            result,
-            x=x,
-            fun=fun,
-            nfev=nfev,
-            nfailed=result.nfailed + len(self.values) - len(usable),
-            restarts=(dataclasses.replace(result.restarts[0], nfev=nfev, fun=fun),),
-        )
+            is_array = not isinstance(rows, Population | Flight)
+            x = copied(rows[best, ...]) if is_array else rows.row(best)
+            violated, fun = keys[best]
+            better = {"x": x, "fun": fun, "constr_violation": violated}
+            if self.constraints is not None:
+                better["constr"] = np.array(usable[best])[1:]
+        run = dataclasses.replace(result.restarts[0], nfev=nfev, fun=better.get("fun", result.fun))
+        nfailed = result.nfailed + len(self.values) - len(usable)
+        return dataclasses.replace(result, nfev=nfev, nfailed=nfailed, restarts=(run,), **better)
+
+    def _key(self, value: Value) -> tuple[float, float]:
+        """Return violation and value of a candidate: the smaller pair is the better one."""
+        if self.constraints is None:
+            return 0.0, float(value)
+        f, *g = np.asarray(value)
+        return float(violation(self.constraints, np.array(g))), float(f)
 
 
 class Runs:
@@ -67,8 +78,14 @@ class Runs:
         schedule: IPOP | BIPOP,
         files: CheckpointFiles | None,
         objective: Fingerprint | None = None,
+        x0: Array | None = None,
+        tries: bool = False,
+        *,
+        asynchronous: bool = False,
     ) -> None:
-        self.current = first
+        self._first = FirstGeneration(first, x0, tries)
+        self.current = self._first.begun()
+        self.flight = Flight(first, x0) if asynchronous else None
         self.budget = first.budget  # of all runs together
         self._schedule, self._files, self._objective = schedule, files, objective
         self._finished: list[Result] = []
@@ -81,28 +98,41 @@ class Runs:
     def open(
         cls,
         first: Optimizer,
+        x0: Array,
+        tries: bool,
         schedule: IPOP | BIPOP,
         checkpoint: str | os.PathLike[str] | Checkpoint | None,
         resume: str,
         seeded: bool,
         objective: Fingerprint | None,
+        *,
+        asynchronous: bool = False,
     ) -> "Runs":
-        """Return a new search, or the one saved at ``checkpoint`` if it has the same arguments."""
+        """Return a new search, or the one saved at ``checkpoint`` if it has the same arguments.
+
+        ``x0`` is the point that is evaluated with the first generation, and ``tries`` is whether
+        this generation tries other step sizes.
+        """
         if checkpoint is None:
             if resume == "must":
                 raise ValueError("checkpoint: expected a path with resume='must', got None")
-            return cls(first, schedule, None)
+            return cls(first, schedule, None, x0=x0, tries=tries, asynchronous=asynchronous)
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
-        files = CheckpointFiles(checkpoint)
-        runs = cls(first, schedule, files, objective)
+        kinds = first.setup.constraints
+        files = CheckpointFiles(checkpoint, 0 if kinds is None else kinds.number)
+        runs = cls(first, schedule, files, objective, x0, tries, asynchronous=asynchronous)
         try:
             files.open()
             saved = None if resume == "never" else files.load(must=resume == "must")
             if saved is None:
                 runs.save()  # now, because a seed that was drawn at random must not be lost
             else:
-                check_same(first.setup, first.popsize, schedule, saved, seeded=seeded)
+                check_same(
+                    *(first.setup, first.popsize, schedule, saved),
+                    seeded=seeded,
+                    asynchronous=asynchronous,
+                )
                 compare_code(objective, saved["objective"], checkpoint.path)
                 runs._restore(saved)
                 files.resume(runs._position)
@@ -133,6 +163,12 @@ class Runs:
         cap = None if this is None else this.maxfevals
         budget = self._budget_left(cap, current["tally"].started)
         self.current = Optimizer.from_saved(current, budget=budget, stopping=stopping)
+        self._first = self._first.restored(
+            self.current, evaluates_x0=saved["evaluates_x0"], factor=saved["sigma_factor"]
+        )
+        if self.flight is not None:
+            x0 = self._first.point if self.current.run == 0 else None
+            self.flight = Flight(self.current, x0, saved["flight"])
 
     @property
     def nfev(self) -> int:
@@ -154,12 +190,26 @@ class Runs:
 
     # === Each generation ===
 
+    @property
+    def point(self) -> Array | None:
+        """The point that is evaluated together with the next generation: x0 with the first."""
+        return self._first.point if self._position == (0, 0) else None
+
+    def ask(self, ask: Callable[[Optimizer, Array | None], Any]) -> Any:
+        """Return the candidates of a generation; of an asynchronous search, those in flight."""
+        if self.flight is None:
+            return ask(self.current, self.point)
+        if self._files is not None:
+            self.flight.hand_out_again(self._files.rows_ahead(self._position))
+        return self.flight
+
     def evaluate(self, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
         """Return the values of the candidates; with a checkpoint, all values go to its journal."""
         try:
             return self._evaluate(evaluate, x)
         except BaseException as error:
-            self._unfinished = Unfinished(x, kept_values(error))
+            kinds = self.current.setup.constraints
+            self._unfinished = Unfinished(x, kept_values(error), kinds)
             raise
 
     def _evaluate(self, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
@@ -167,19 +217,29 @@ class Runs:
         if files is None:
             return evaluate(x)
         opt = self.current
-        opening = Opening(*self._position, opt.popsize, *opt.record.signature)
+        opening = Opening(*self._position, x.shape[0], *opt.record.signature)
         if files.discard_foreign(opening):
             self.save()  # a checkpoint begins a new journal
         return files.evaluate(opening, evaluate, x)
 
-    def after_generation(self, first_error: str | None) -> None:
-        """Keep the first error, and save a checkpoint if it is time."""
-        if first_error is not None and self._first_error is None:
-            self._first_error = first_error
+    def tell(self, outcome: Outcome) -> bool:
+        """Pass the values of a generation to the current run; save a checkpoint if it is time.
+
+        Returns False if this was a trial: the first generation is not complete.
+        """
+        if self.flight is not None:
+            self.flight.tell(outcome)
+        elif self._position == (0, 0):
+            self.current = self._first.tell(self.current, outcome.values)
+        else:
+            tell(self.current, outcome.values)
+        if outcome.first_error is not None and self._first_error is None:
+            self._first_error = outcome.first_error
         if self._files is not None:
             self._files.told()
             if self._files.due():
                 self.save()
+        return self.current.nit > 0
 
     # === Run after run ===
 
@@ -197,7 +257,10 @@ class Runs:
                     "run %d ended (%s) at %.6g after %d evaluations; the next has popsize %d",
                     *(len(self._finished), status, ended.fun, ended.nfev, following.popsize),
                 )
+                factor = following.sigma_factor * self._first.factor
+                following = following._replace(sigma_factor=factor)
                 self.current = self.current.restarted(following, budget)
+                self.flight = None if self.flight is None else Flight(self.current)
                 return True
         self._finished.pop()
         return False
@@ -219,23 +282,26 @@ class Runs:
         if self._unfinished is not None:
             last = self._unfinished.added_to(last)
         runs = [*self._finished, last]
-        result = merged(runs, status, self.budget.ftarget)
+        result = merged(runs, status, self.budget.ftarget, self.current.record.advice)
         history = runs[-1].history  # of all runs
         return dataclasses.replace(result, history=history, first_error=self._first_error)
 
     # === On disk ===
 
     def save(self) -> None:
-        """Write a checkpoint, if the search has one."""
-        if self._files is None:
+        """Write a checkpoint, if the search has one. Of trials, only the journal has the values."""
+        if self._files is None or self._first.is_in_between:
             return
         content = {
             "current": self.current.to_saved(),
             "elapsed": self.elapsed,
             "finished": self._finished,
             "first_error": self._first_error,
+            "evaluates_x0": self._first.evaluates_x0,
+            "sigma_factor": self._first.factor,
             "schedule": repr(self._schedule),
             "objective": self._objective,
+            "flight": None if self.flight is None else self.flight.to_saved(),
         }
         self._files.save(content, self._position)
 

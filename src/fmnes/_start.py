@@ -4,6 +4,7 @@ import inspect
 import math
 import os
 import warnings
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +14,16 @@ from numpy.typing import NDArray
 from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array, Namespace, constant, to_host
+from fmnes._constraints import Kinds, read_kinds
 from fmnes._coordinates import Box, Sides, read_bounds, representable
+from fmnes._data import Data, is_data, read_data
+from fmnes._discrete import Discrete, to_user
 from fmnes._result import Result
 from fmnes._shape import check_deviations, initial_shape
+from fmnes._space import Space
 from fmnes._stopping import Budget, Stopping
-from fmnes.algorithms import METHODS, Algorithm, MethodName
+from fmnes._variables import integer_sides, map_variables, read_integrality
+from fmnes.algorithms import METHODS, Algorithm, MethodName, beside_discrete
 from fmnes.algorithms._records import Shape, copied
 
 MOST_CANDIDATES = 2**24  # limit of popsize: more would exhaust the memory before the first search
@@ -74,6 +80,9 @@ class Setup(NamedTuple):
     box: Box | None
     seed: int
     stopping: Stopping
+    constraints: Kinds | None = None
+    discrete: Discrete | None = None  # None if all variables are real
+    space: Space | None = None  # the names of the variables
 
 
 class Start(NamedTuple):
@@ -83,6 +92,13 @@ class Start(NamedTuple):
     popsize: int
     budget: Budget
 
+    def enlarged(self, least: int) -> "Start":
+        """The same with a population of at least this size, if the budget suffices for it."""
+        popsize, maxfevals = least + least % 2, self.budget.maxfevals
+        if self.popsize >= least or (maxfevals is not None and maxfevals <= popsize):
+            return self
+        return self._replace(popsize=popsize)
+
 
 def read_start(
     x0: Any,
@@ -90,38 +106,72 @@ def read_start(
     method: Any = "cr-fm-nes",
     popsize: Any = None,
     bounds: Any = None,
+    integrality: Any = None,
     rng: Any = None,
     ftarget: Any = None,
     maxfevals: Any = None,
     maxiter: Any = None,
     timeout: Any = None,
     stopping: Any = None,
+    constraints: Any = None,
+    *,
+    with_x0: bool = False,
 ) -> Start:
-    """Check the arguments of `Optimizer` and return them converted; nothing is started."""
+    """Check the arguments of `Optimizer` and return them converted; nothing is started.
+
+    ``with_x0``: the budget has to suffice for one evaluation of x0 beside the first generation.
+    """
     row = read_method(method)
-    setup = _set_up(row, x0, sigma0, bounds, rng, stopping)
-    size = _read_popsize(popsize, row, setup.mean.shape[0])
+    space = space_of(x0)
+    if space is not None:
+        for name, value in (("bounds", bounds), ("integrality", integrality)):
+            if value is not None:
+                raise ValueError(
+                    f"{name}: expected None with a Space, which has them, got {value!r}"
+                )
+        bounds, integrality = space.bounds, space.integrality
+    setup, size = _set_up(row, x0, sigma0, popsize, bounds, integrality, rng, stopping)
+    eps = float(array_namespace(setup.mean).finfo(setup.mean.dtype).eps)
+    setup = setup._replace(constraints=read_kinds(constraints, eps))
     budget = Budget(
         None if ftarget is None else checks.real("ftarget", ftarget),
-        None if maxfevals is None else _read_maxfevals(maxfevals, size),
+        None if maxfevals is None else _read_maxfevals(maxfevals, size, with_x0),
         None if maxiter is None else checks.integer("maxiter", maxiter, least=1),
         None if timeout is None else checks.real("timeout", timeout, above=0),
     )
     return Start(setup, size, budget)
 
 
-def _read_maxfevals(value: Any, popsize: int) -> int:
+def _read_maxfevals(value: Any, popsize: int, with_x0: bool) -> int:
     """Return the budget of evaluations, which has to suffice for one generation."""
     maxfevals = checks.integer("maxfevals", value, least=1)
-    if maxfevals < popsize:
+    least, x0 = (popsize + 1, "x0 is evaluated, ") if with_x0 else (popsize, "")
+    if maxfevals < least:
         raise ValueError(
-            f"maxfevals: expected at least {popsize}, got {maxfevals}: one generation has popsize "
-            f"= {popsize} candidates, and a search takes about 100 evaluations for each variable"
+            f"maxfevals: expected at least {least}, got {maxfevals}: {x0}one generation has "
+            f"popsize = {popsize} candidates, and a search takes about 100 evaluations for each "
+            "variable"
         )
     return maxfevals
 
 
-def _read_popsize(value: Any, row: Method, dim: int) -> int:
+def read_point(x0: Any, setup: Setup) -> Array:
+    """Return the point that a search must improve on: x0, or the best candidate of a Result.
+
+    A Result may be of a search with other bounds. If its best candidate lies outside the bounds of
+    this one, the mean takes its place.
+    """
+    xp, point = read_mean(best_known(x0))
+    box, discrete = setup.box, setup.discrete
+    found = isinstance(x0, Result) or is_data(x0)
+    if box is not None and found and not box.contains(xp, point):
+        return to_user(box, discrete, setup.mean)
+    if discrete is None:
+        return point
+    return to_user(box, discrete, point if box is None else box.to_search(xp, point))
+
+
+def read_popsize(value: Any, row: Method, dim: int) -> int:
     """Return the population size; the method's default if ``value`` is None."""
     default = row.algorithm.default_popsize(dim)
     if value is None:
@@ -170,18 +220,51 @@ def initial_sigma_and_shape(setup: Setup, sigma_factor: float) -> tuple[float, S
     return sigma0, shape._replace(D=scale * shape.D)
 
 
-def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: Any) -> Setup:
-    """Check what a search starts from, and convert it to search coordinates."""
-    shape = None
+def _set_up(
+    row: Method,
+    x0: Any,
+    sigma0: Any,
+    popsize: Any,
+    bounds: Any,
+    integrality: Any,
+    rng: Any,
+    stopping: Any,
+) -> tuple[Setup, int]:
+    """Check what a search starts from, and convert it to search coordinates.
+
+    Returns the population size, too, which the initial deviations may depend on.
+    """
+    shape, space = None, space_of(x0)
     if isinstance(x0, Result):
         sigma0 = x0.sigma if sigma0 is None else sigma0
-        shape, x0 = x0.shape, x0.mean
-    xp, mean = _mean(x0)
+        shape = x0.shape
+    start = start_of(x0)
+    if is_data(x0):
+        data = read_data(x0, full=not row.algorithm.LINEAR)
+        sigma0, shape, start = _start_from(data, sigma0, row.settings)
+    xp, mean = read_mean(start)
     dim, info = mean.shape[0], xp.finfo(mean.dtype)
     sides = None if bounds is None else representable(read_bounds(bounds, dim), info)
-    deviations = _deviations(sigma0, sides, dim)
+    is_integer = read_integrality(integrality, dim)
+    if is_integer.any():
+        sides = integer_sides(sides, is_integer, info)
+    free = dim if sides is None else int((sides.low < sides.high).sum())
+    size = read_popsize(popsize, row, max(free, 1))
+    given = np.full(dim, np.nan)
+    if space is not None and isinstance(sigma0, Mapping):
+        given = space.deviations(sigma0)
+    elif sigma0 is not None:
+        given = _deviations(sigma0, dim)
+    deviations = given
+    if np.isnan(given).any():
+        start = np.asarray(to_host(mean), np.float64)
+        left_out = _left_out(start, sides, is_integer, size, max(free, 1))
+        deviations = np.where(np.isnan(given), left_out, given)
     checks.in_scale("sigma0", deviations, info, least=float(info.smallest_normal))
-    box = None if sides is None else _box(xp, mean, sides, deviations)
+    if sides is not None:
+        _check_inside(mean, sides, info)
+    choices = () if space is None else space.choices
+    box, discrete = map_variables(xp, mean, sides, is_integer, deviations, choices)
     if box is not None:
         deviations = deviations[np.asarray(to_host(box.free))]
         mean = box.to_search(xp, mean)
@@ -196,35 +279,73 @@ def _set_up(row: Method, x0: Any, sigma0: Any, bounds: Any, rng: Any, stopping: 
     check_deviations(xp, mean, deviations, shape)
     if stopping is not None and not isinstance(stopping, Stopping):
         raise TypeError(f"stopping: expected fmnes.Stopping(...), got {stopping!r}")
-    return Setup(
+    setup = Setup(
         method=row.name,
-        settings=row.settings,
+        settings=row.settings if discrete is None else beside_discrete(row.settings),
         mean=mean,
         deviations=deviations,
         shape=shape,
         box=box,
         seed=draws.draw_seed(rng),
         stopping=Stopping() if stopping is None else stopping,
+        discrete=discrete,
+        space=space,
     )
+    return setup, size
 
 
-def _box(xp: Namespace, x0: Array, sides: Sides, deviations: NDArray[np.float64]) -> Box:
-    """Return the map of the bounds, once x0 is known to lie inside them."""
+def _check_inside(x0: Array, sides: Sides, info: Any) -> None:
+    """Raise an error unless x0 lies inside the bounds."""
     low, high = sides
     host = np.asarray(to_host(x0), np.float64)
     outside = np.flatnonzero((host < low) | (host > high))
     if outside.size:
         j = int(outside[0])
-        is_32 = xp.finfo(x0.dtype).bits == 32
+        is_32 = info.bits == 32
         hint = " (bounds are rounded inward to numbers of 32 bits, as x0 has)" if is_32 else ""
+        if low[j] == high[j]:
+            hint = "; bounds are pairs (low, high), one for each variable"
         raise ValueError(
             f"x0: expected a point inside the bounds, got x0[{j}] = {float(host[j])!r} outside "
             f"[{float(low[j])!r}, {float(high[j])!r}]{hint}"
         )
-    return Box.build(xp, x0, sides, deviations)
 
 
-def _mean(x0: Any) -> tuple[Namespace, Array]:
+def space_of(x0: Any) -> Space | None:
+    """Return the named variables of a search from x0, if it has any."""
+    return x0.space if isinstance(x0, Result) else x0 if isinstance(x0, Space) else None
+
+
+def start_of(x0: Any) -> Any:
+    """Return the vector where a search from x0 starts."""
+    if isinstance(x0, Space):
+        return x0.start()
+    return x0.mean if isinstance(x0, Result) else x0
+
+
+def best_known(x0: Any) -> Any:
+    """Return the best point of a Result or of data; of any other x0 the start."""
+    if is_data(x0):
+        return read_data(x0).best
+    return x0.x if isinstance(x0, Result) else start_of(x0)
+
+
+def _start_from(data: Data, sigma0: Any, settings: Any) -> tuple[Any, Shape | None, Any]:
+    """Return sigma0, shape and mean of a start from data; arguments of the caller come first."""
+    if sigma0 is None:
+        constant_ones = np.flatnonzero(data.deviations == 0)
+        if constant_ones.size:
+            raise ValueError(
+                "x0: expected points that differ in every variable, or sigma0, got the same value "
+                f"of variable {constant_ones[0]} in all points"
+            )
+        sigma0 = data.deviations
+        if data.correlation is not None and getattr(settings, "C", None) is None:
+            return sigma0, Shape(np.ones_like(data.mean), None, data.correlation), data.mean
+    return sigma0, None, data.mean
+
+
+def read_mean(x0: Any) -> tuple[Namespace, Array]:
     """Return x0 as a new floating-point vector, with its array library.
 
     Lists and integers become float64.
@@ -251,21 +372,33 @@ def _mean(x0: Any) -> tuple[Namespace, Array]:
     return xp, xp.asarray(x0, copy=True)
 
 
-def _deviations(sigma0: Any, sides: Sides | None, dim: int) -> NDArray[np.float64]:
-    """Return sigma0 as one positive number per variable; if it is None, one that fits the bounds.
+def _left_out(
+    x0: NDArray[np.float64],
+    sides: Sides | None,
+    is_integer: NDArray[np.bool_],
+    popsize: int,
+    dim: int,
+) -> NDArray[np.float64]:
+    """Return the initial deviations if the user gives no sigma0.
 
-    With a sixth of the range, both bounds are three standard deviations from the middle.
+    They are a third of a distance within which the optimum may lie: half the range of a variable
+    with two bounds; for the others, the median size of their x0 that is not 0, or 3 if all are 0.
+    Beyond about 1000 variables they are less: popsize candidates find no descent if the step is
+    longer than c mu_eff / sqrt(d) times the distance, and c mu_eff is about 0.37 popsize.
     """
-    if sigma0 is None:
-        low, high = (np.full(dim, -np.inf), np.full(dim, np.inf)) if sides is None else sides
-        missing = np.flatnonzero(~np.isfinite(low) | ~np.isfinite(high))
-        if missing.size:
-            came = "no bounds" if sides is None else f"bounds[{missing[0]}] with an open side"
-            raise TypeError(
-                "sigma0: expected a number or a vector (about a third of the distance from x0 to "
-                f"the optimum), or two finite bounds for every variable, got None and {came}"
-            )
-        return np.where(low < high, (high - low) / 6, 1.0)
+    low, high = (np.full_like(x0, -np.inf), np.full_like(x0, np.inf)) if sides is None else sides
+    bounded = np.isfinite(low) & np.isfinite(high)
+    size = np.abs(x0[~bounded & (x0 != 0)])
+    open_sided = np.median(size) / 3 if size.size else 1.0
+    # With a sixth of the range, both bounds are three standard deviations from the middle.
+    # The range of integers includes the numbers that are rounded to the first and the last.
+    range_ = np.subtract(high, low, where=bounded, out=np.ones_like(x0)) + is_integer
+    deviations = np.where(bounded, np.where(low < high, range_ / 6, 1.0), open_sided)
+    return np.asarray(deviations * min(1.0, 1.1 * popsize / math.sqrt(dim)))
+
+
+def _deviations(sigma0: Any, dim: int) -> NDArray[np.float64]:
+    """Return sigma0 as one positive number per variable."""
     sizes = checks.numbers("sigma0", sigma0, "a number or a vector")
     if sizes.shape not in ((), (dim,)):
         raise ValueError(

@@ -35,7 +35,9 @@ class Stopping:
         with status "tolfun" if values differed earlier, with "flat" if they never did.
     stagnation : int, optional
         The search ends when neither the best nor the median value improves over this number of
-        generations. The default is 200 + 100 d^1.5/popsize; 0 switches the rule off. Of more than
+        generations. The default is 200 + 100 d^1.5/popsize, and five times as many for the method
+        "auto" while it adapts its learning rates: it then averages noise over many generations
+        before values show it. 0 switches the rule off. Of more than
         100,000 generations, the rule looks at every second one, every third one, and so on.
     infeasible : int
         The search ends after this number of consecutive generations without a feasible candidate.
@@ -80,14 +82,22 @@ class Budget(NamedTuple):
     timeout: float | None = None
 
 
-def windows(stopping: Stopping, limits: Limits) -> Windows:
-    """Return how many of the last generations the rules of tolfun and stagnation look at."""
+def windows(stopping: Stopping, limits: Limits, patience: int = 1) -> Windows:
+    """Return how many of the last generations the rules of tolfun and stagnation look at.
+
+    A method that averages noise over many generations asks for ``patience`` times the default.
+    """
     stagnation = stopping.stagnation
     if stagnation is None:
-        stagnation = 200 + math.ceil(100 * limits.dim**1.5 / limits.popsize)
+        stagnation = patience * (200 + math.ceil(100 * limits.dim**1.5 / limits.popsize))
     elif stagnation == math.inf:
         stagnation = 0
-    return Windows(tolfun=10 + math.ceil(30 * limits.dim / limits.popsize), stagnation=stagnation)
+    return Windows(tolfun_window(limits.dim, limits.popsize), stagnation)
+
+
+def tolfun_window(dim: int, popsize: int) -> int:
+    """Return how many of the last generations the rule of tolfun looks at."""
+    return 10 + math.ceil(30 * dim / popsize)
 
 
 def reasons(record: Record, budget: Budget, stopping: Stopping) -> list[Status]:
@@ -120,7 +130,8 @@ def _rules(record: Record, now: Generation, stopping: Stopping) -> list[Status]:
     """Return the rules about the search itself that hold after generation ``now``."""
     limits = record.limits
     holding = []
-    found = record.best_f < math.inf
+    # With constraints there may be values to rank, and none of a feasible candidate.
+    found = record.best_f < math.inf or record.varied
     if record.best_f == -math.inf:
         holding.append(Status.UNBOUNDED)
     # Without a feasible candidate the distribution contracts by itself: that is no convergence.

@@ -50,7 +50,7 @@ def test_the_page_follows_a_run_to_its_end(browser, url, tmp_path):
     until(lambda: text(browser, "state") == "waiting")
     assert text(browser, "message") == "There is no run in this folder yet."
 
-    process = run(tmp_path, 800)
+    process = run(tmp_path, 801)
     until(lambda: text(browser, "state") == "running" and text(browser, "nfev") != "–")
     assert re.fullmatch(r"\d+:\d\d:\d\d", text(browser, "left"))
     seen = []
@@ -70,7 +70,7 @@ def test_the_page_follows_a_run_to_its_end(browser, url, tmp_path):
     assert text(browser, "title") == "objective:f"
     assert text(browser, "about") == "cr-fm-nes, 5 variables, out"
     assert text(browser, "message") == found["message"]
-    assert number(browser, "nfev") == found["nfev"] == 800
+    assert number(browser, "nfev") == found["nfev"] == 801
     assert number(browser, "best") == pytest.approx(found["fun"], rel=1e-5)
     assert number(browser, "sigma") == pytest.approx(columns["sigma"][-1], rel=1e-3)
     assert number(browser, "condition") == pytest.approx(columns["condition"][-1], rel=1e-3)
@@ -128,7 +128,7 @@ def assert_hovering_shows_values(browser, columns):
     right = chart.size["width"] // 2 - 2  # from the middle
     ActionChains(browser).move_to_element_with_offset(chart, right, 0).perform()
     tip = browser.find_element("css selector", "#failures .tip").text.splitlines()
-    assert tip[0] == "800 evaluations"
+    assert tip[0] == "801 evaluations"
     assert tip[1].split()[-1] == str(int(columns["nfailed"][-1]))
 
 

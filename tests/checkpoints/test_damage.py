@@ -29,7 +29,9 @@ def expected():
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
-    """The files of a search that ended in its 21st generation, which has 4 of 8 values.
+    """The files of a search that ended in its 21st generation, which has 3 of 8 values.
+
+    The first value is that of x0.
 
     The older checkpoint is of generation 5, the newer of 15.
     """
@@ -61,7 +63,7 @@ def resumed(path):
 
 
 def test_undamaged(path, expected, caplog):
-    assert resumed(path) == (expected, 30 * 8 - 164)
+    assert resumed(path) == (expected, 1 + 30 * 8 - 164)
     assert caplog.records == []
 
 
@@ -78,7 +80,7 @@ def test_a_truncated_file(path, name, tenths, expected, caplog):
     assert answer == expected
     text = caplog.text
     if name == "run.npz":  # the older one and both journals have it all
-        assert evaluations == 30 * 8 - 164
+        assert evaluations == 1 + 30 * 8 - 164
         assert f"got {path} (" in text
         assert f"{path}.previous" in text
     elif name == "run.npz.journal":
@@ -86,7 +88,7 @@ def test_a_truncated_file(path, name, tenths, expected, caplog):
         assert evaluations == 30 * 8 - 15 * 8 - known
         assert ("run.npz.journal" in text) == torn
     else:  # the older ones are not needed
-        assert evaluations == 30 * 8 - 164
+        assert evaluations == 1 + 30 * 8 - 164
         assert text == ""
 
 
@@ -116,7 +118,7 @@ def test_two_hundred_flipped_bits(path, ended, expected, caplog):
         caplog.clear()
         answer, evaluations = resumed(path)
         assert answer == expected
-        assert evaluations == 30 * 8 - 164 or name == "run.npz.journal"
+        assert evaluations == 1 + 30 * 8 - 164 or name == "run.npz.journal"
         outcomes[name].add(bool(caplog.records))
     assert outcomes["run.npz"] >= {True}
     assert outcomes["run.npz.journal"] == {True}
@@ -150,7 +152,7 @@ def test_damage_upon_damage(path, expected):
         rest = Counted(end_at=9)
         with pytest.raises(RuntimeError, match="the end"):
             search(rest, path, **OPTIONS)
-    assert resumed(path) == (expected, 30 * 8 - 164 - 3 * 8)
+    assert resumed(path) == (expected, 1 + 30 * 8 - 164 - 3 * 8)
 
 
 def test_a_checkpoint_of_a_later_format_is_not_passed_over(path):
@@ -183,7 +185,7 @@ def test_a_checkpoint_that_was_deleted(path, resume, expected):
     assert "run.npz.journal" in str(error.value)
     assert {name: (path.parent / name).read_bytes() for name in names(path.parent)} == before
     shutil.copy(f"{path}.previous", path)  # what the message advises
-    assert resumed(path) == (expected, 30 * 8 - 164)
+    assert resumed(path) == (expected, 1 + 30 * 8 - 164)
 
 
 def test_a_search_that_is_to_start_again_needs_no_checkpoint(path, expected):
@@ -239,7 +241,7 @@ def test_a_journal_may_claim_what_it_likes(path, record, expected):
     (path.parent / "run.npz.journal").write_bytes(crafted)
     tracemalloc.start()
     try:
-        assert resumed(path) == (expected, 30 * 8 - 164)
+        assert resumed(path) == (expected, 1 + 30 * 8 - 164)
         assert tracemalloc.get_traced_memory()[1] < 10**7
     finally:
         tracemalloc.stop()
@@ -248,7 +250,7 @@ def test_a_journal_may_claim_what_it_likes(path, record, expected):
 def test_a_torn_length_is_the_end(path, expected):
     with (path.parent / "run.npz.journal").open("ab") as file:
         file.write(b"\xff\xff\xff\xff\x02")
-    assert resumed(path) == (expected, 30 * 8 - 164)
+    assert resumed(path) == (expected, 1 + 30 * 8 - 164)
 
 
 # === Disks that fail ===
@@ -300,7 +302,7 @@ def test_a_full_disk(tmp_path, limit, expected):
     assert done.stderr.count("was not written: File too large") == 1
     answer, evaluations = resumed(path)
     assert answer == expected
-    assert 30 * 8 - 99 - limit // 20 - 8 <= evaluations <= 30 * 8 - 99 + 8
+    assert 1 + 30 * 8 - 99 - limit // 20 - 8 <= evaluations <= 1 + 30 * 8 - 99 + 8
     assert not [name for name in names(tmp_path) if name.endswith(".tmp")]
 
 
@@ -319,7 +321,7 @@ def test_a_full_disk_is_an_error_if_asked_for(tmp_path, expected):
     assert "OSError: [Errno 27] File too large" in done.stderr
     answer, evaluations = resumed(path)
     assert answer == expected
-    assert evaluations == 30 * 8 - 99
+    assert evaluations == 1 + 30 * 8 - 99
 
 
 @pytest.fixture
@@ -342,7 +344,7 @@ def test_a_read_only_folder(read_only_folder, ended, expected, caplog):
     os.chmod(read_only_folder, 0o555)
     if os.geteuid() == 0:
         os.seteuid(65534)
-    assert resumed(path) == (expected, 30 * 8 - 164)
+    assert resumed(path) == (expected, 1 + 30 * 8 - 164)
     assert sorted(os.listdir(read_only_folder)) == before
     assert caplog.text.count("was not written: Permission denied") == 1
     with pytest.raises(PermissionError):
@@ -398,7 +400,7 @@ def test_without_hard_links_the_older_checkpoint_is_a_copy(tmp_path, monkeypatch
     os.replace(f"{path}.previous", tmp_path / "older.npz")
     counted = Counted()
     search(counted, tmp_path / "older.npz", maxiter=5, resume="must")
-    assert len(counted.calls) == 5 * 8
+    assert len(counted.calls) == 1 + 5 * 8
 
 
 def test_what_a_kill_left_half_written_is_removed(tmp_path):

@@ -40,7 +40,16 @@ def test_restarts_of_an_earlier_version_go_on(folder, tmp_path):
     options = {"restarts": 2, "maxfevals": 6000}
     result = search(stairs, tmp_path / "restarts.npz", resume="must", **options)
     assert len(result.restarts) == 3
-    assert digest(result) == digest(search(stairs, **options))
+    if int(folder.name) >= 6:
+        assert digest(result) == digest(search(stairs, **options))
+        return
+    # Earlier versions did not evaluate x0; the candidates are the same.
+    expected = search(stairs, restarts=2, maxfevals=6001)
+    assert result.nfev == expected.nfev - 1
+    assert (result.fun, result.sigma, result.nit) == (expected.fun, expected.sigma, expected.nit)
+    for name in ("x", "mean", "stds"):
+        np.testing.assert_array_equal(getattr(result, name), getattr(expected, name))
+    assert [run.nit for run in result.restarts] == [run.nit for run in expected.restarts]
 
 
 @pytest.mark.arrays
@@ -70,6 +79,6 @@ def test_searches_on_other_arrays_resume(library, tmp_path):
         run(broken, path)
     left[0] = 1000
     resumed = run(broken, path)
-    assert 1000 - left[0] == 10 * 8 - 49
+    assert 1000 - left[0] == 1 + 10 * 8 - 49
     assert type(resumed.x) is type(expected.x)
     assert digest(resumed) == digest(expected)

@@ -44,6 +44,8 @@ class Reference:
     def number(self, run, generation, candidate=0):
         """Which evaluation of the whole search that is."""
         before = sum(ended.nfev for ended in self.runs[:run])
+        if run == 0 and generation > 0:
+            before += 1  # x0, which is evaluated with the first generation
         return before + generation * self.runs[run].popsize + candidate
 
     def on_disk(self, path):

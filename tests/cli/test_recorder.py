@@ -32,7 +32,7 @@ def run(folder, maxiter, done=0, *, seen=None):
             seen.append(history(folder)["generation"])
 
     result = fmnes.minimize(
-        lambda x: next(values),
+        lambda x: np.resize(next(values)[::-1], len(x)),  # x0, too
         [3.0] * 5,
         1.0,
         vectorized=True,

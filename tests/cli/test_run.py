@@ -184,7 +184,7 @@ def test_a_program_that_fails_always(code, why, tmp_path, capsys):
         words[-1] = "60"
     assert run("--command", f"{sys.executable} -S program.py", *words) == 1
     assert result(tmp_path / "out")["status"] == "infeasible"
-    assert history(tmp_path / "out")["nfailed"] == [2.0]
+    assert history(tmp_path / "out")["nfailed"] == [3.0]  # x0 and two candidates
     assert why in capsys.readouterr().err
 
 
@@ -255,8 +255,7 @@ WRONG = [
     ("function", "model:f", ["model.py:f", *START]),
     ("--command", "'no-such-program'", [*START, "--command", "no-such-program {file}"]),
     ("--command", "it's", [*START, "--command", "it's"]),
-    ("--sigma0", "None", [*SPHERE, "--x0", "3", "--dim", "1"]),
-    ("the following arguments are required", "--x0", [*SPHERE, "--sigma0", "3"]),
+    ("--x0", "--x0", [*SPHERE, "--sigma0", "3"]),
 ]
 
 

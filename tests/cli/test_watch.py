@@ -20,7 +20,6 @@ from fmnes.cli._watch import Server
 
 @pytest.fixture
 def server(tmp_path):
-    (tmp_path / "out").mkdir()
     with Server(Folder(tmp_path / "out"), 0) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -47,18 +46,19 @@ def run(tmp_path, words):
 def test_it_follows_a_run(server, tmp_path):
     data = json.loads(ask(server)[1])
     assert (data["state"], data["rows"], data["last"]["best"]) == ("waiting", 0, None)
-    words = "cli.common:holes --x0 3 --dim 5 --sigma0 2 --maxfevals 400"
+    words = "cli.common:holes --x0 3 --dim 5 --sigma0 2 --maxfevals 401"
     run(tmp_path, words)
     data = json.loads(ask(server)[1])
     columns = history(tmp_path / "out")
     assert (data["state"], data["status"], data["rows"]) == ("ended", "maxfevals", 50)
-    assert (data["title"], data["dim"], data["maxfevals"]) == ("cli.common:holes", 5, 400)
+    assert (data["title"], data["dim"], data["maxfevals"]) == ("cli.common:holes", 5, 401)
     for name, column in columns.items():
         shown = [None if value in (float("inf"), float("nan")) else value for value in column]
         assert data["curves"][name] == shown, name
         assert data["last"][name] == shown[-1]
     assert data["last"]["nfailed"] > 0
-    seconds = [s / 8 for s in columns["seconds_objective"]]
+    first, *rest = columns["seconds_objective"]
+    seconds = [first / 9, *(s / 8 for s in rest)]  # with the first generation, x0
     assert data["curves"]["evaluation"] == seconds
 
 
@@ -214,5 +214,6 @@ def test_a_port_that_is_taken(server, tmp_path, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("fmnes watch: --port: ")
     assert str(server.server_port) in line
-    assert main(["watch", str(tmp_path / "gone")]) == 2
+    (tmp_path / "file").touch()
+    assert main(["watch", str(tmp_path / "file")]) == 2
     assert capsys.readouterr().err.startswith("fmnes watch: DIR: ")

@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -135,6 +136,12 @@ def hangs(x, where):
 
 OVER = threading.Event()
 _calls = itertools.count()
+
+
+def unhurried(x):
+    """An ellipsoid that takes so long that every worker gets a part of each generation."""
+    time.sleep(5e-4)
+    return ellipsoid(x)
 
 
 def interrupts(x):

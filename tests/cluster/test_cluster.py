@@ -15,6 +15,7 @@ from cluster.common import (
     hangs,
     interrupts,
     often_fails,
+    unhurried,
 )
 
 import fmnes
@@ -155,7 +156,7 @@ def test_a_worker_whose_state_is_altered_begins_anew(field, generation, serial, 
 
     acted = on_update(host, generation, alter)
     with caplog.at_level(logging.WARNING, "fmnes"):
-        assert digest(search(Cluster(host))) == serial
+        assert digest(search(Cluster(host), fun=unhurried)) == serial
     assert len(acted) == 1
     assert "its state differs" in caplog.text
     assert len(host.actors) == 2
@@ -275,7 +276,7 @@ def test_what_travels_does_not_depend_on_the_number_of_variables():
 
         with Evaluator(Cluster(host), chunksize=4) as evaluator:
             fmnes.minimize(
-                ellipsoid, np.ones(dim), 1.0, popsize=24, rng=1, maxiter=40,
+                unhurried, np.ones(dim), 1.0, popsize=24, rng=1, maxiter=40,
                 workers=evaluator, callback=note,
             )  # fmt: skip
         # Of most generations: one who had nothing to do hears of two at once the next time, and one

@@ -126,7 +126,7 @@ def test_a_file_holds_arrays_and_json_only(method, tmp_path):
         for name in file.files:
             assert not file[name].dtype.hasobject
         header = json.loads(file["header"].tobytes())
-    assert header["format"] == 5
+    assert header["format"] == 6
     assert list(tmp_path.iterdir()) == [path]  # nothing is left beside it
 
 
@@ -347,6 +347,22 @@ def test_axes_that_do_not_fit_are_refused(field, wrong, tmp_path):
     npz.write(path, content)
     with pytest.raises(ValueError, match=r"^path: .*state\.[VSB]: expected "):
         fmnes.Optimizer.load(path)
+
+
+def test_a_search_from_before_learning_rates_adapted_goes_on_without_them(tmp_path):
+    """Files of format 5 know neither the setting nor the fields of the state."""
+    path = tmp_path / "search.npz"
+    opt = drive(start(fmnes.Auto(adapt=None), dim=10), 3)
+    opt.save(path)
+    with np.load(path) as file:
+        content = json.loads(file["header"].tobytes())["content"]
+    del content["dict"]["setup"]["fields"]["settings"]["fields"]["adapt"]
+    for name in ("eta", "m_gradient", "m_averages", "sigma_averages"):
+        del content["dict"]["state"]["fields"][name]
+    with_header(path, path.read_bytes(), content=content)
+    old = fmnes.Optimizer.load(path)
+    one, other = drive(old, 3), drive(opt, 3)
+    np.testing.assert_array_equal(one.ask(), other.ask())
 
 
 def test_a_state_with_neither_axes_nor_a_matrix_is_refused(tmp_path):

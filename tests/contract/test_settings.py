@@ -50,6 +50,12 @@ def test_the_number_of_axes_is_a_positive_integer(axes):
         fmnes.Auto(axes=axes)
 
 
+@pytest.mark.parametrize("adapt", ["rate", "popsizes", True, 1, ("rates",)])
+def test_what_auto_adapts_is_refused_if_unknown(adapt):
+    with pytest.raises(ValueError, match=r"^adapt: expected 'rates' or None, got "):
+        fmnes.Auto(adapt=adapt)
+
+
 @pytest.mark.parametrize("axes", [1, 5, np.int64(5)])
 def test_as_many_axes_as_variables_are_allowed(axes):
     opt = fmnes.Optimizer(np.zeros(5), 1.0, method=fmnes.Auto(axes=axes), rng=1)

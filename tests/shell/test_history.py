@@ -36,7 +36,8 @@ def on_noise(done=0, **options):
     """A search on values that say nothing, from the ``done``-th generation on."""
     values = iter(NOISE[done:])
     options = {"stopping": fmnes.Stopping(tolsigmaup=math.inf), **options}
-    return fmnes.minimize(lambda x: next(values), [3.0] * 5, 1.0, vectorized=True, rng=1, **options)
+    fun = lambda x: np.resize(next(values), len(x))  # noqa: E731  for x0, too
+    return fmnes.minimize(fun, [3.0] * 5, 1.0, vectorized=True, rng=1, **options)
 
 
 def assert_rows_of(whole, thin):

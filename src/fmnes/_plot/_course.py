@@ -65,7 +65,7 @@ def plot(
         )
     record = run.history if isinstance(run, Result) else run
     if len(record) == 0:
-        raise ValueError("run: expected at least one generation, got none")
+        raise ValueError("run: expected at least one complete generation, got none")
     if fopt is not None:
         checks.finite("fopt", fopt)
     if figure is None:

@@ -1,5 +1,6 @@
 """Convert the words after a flag, or the content of a file, to arguments of `minimize`."""
 
+import argparse
 import ast
 import dataclasses
 import importlib
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fmnes import BIPOP, IPOP, METHODS
+from fmnes import BIPOP, IPOP, METHODS, Space
 from fmnes import _checks as checks
 from fmnes.cli._errors import UsageError
 
@@ -62,6 +63,19 @@ def _rows(flag: str, words: Sequence[str]) -> Any:
             raise UsageError(f"{flag}: expected a file of numbers, got {path} ({error})") from None
     rows = [line.replace(",", " ").split() for line in lines]
     return [row for row in rows if row]
+
+
+def space(path: str, parsed: argparse.Namespace) -> Space:
+    """Return the named variables of a JSON file."""
+    for name in ("dim", "sigma0", "bounds", "integrality"):
+        if getattr(parsed, name) is not None:
+            raise UsageError(f"--{name}: expected none with --space, got {getattr(parsed, name)}")
+    try:
+        return Space.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"--space: expected a JSON file of variables, got {path} ({error})"
+        ) from None
 
 
 def settings(method: str, words: Sequence[str]) -> dict[str, Any]:

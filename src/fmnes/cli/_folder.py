@@ -31,7 +31,7 @@ from fmnes.storage.lock import Lock, in_use
 
 _SHOWN = (  # of a Result in result.json
     *("fun", "nfev", "nit", "success", "status", "message", "nfailed", "first_error", "sigma"),
-    *("restarts", "x", "mean", "stds"),
+    *("restarts", "x", "mean", "stds", "best"),
 )
 
 

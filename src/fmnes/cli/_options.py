@@ -33,9 +33,11 @@ class RunOptions:
     function: str | None
     command: str | None
     dim: int
-    x0: float | list[float]
+    x0: float | list[float] | None  # None with a space
     sigma0: float | list[float] | None
     bounds: Any  # None, a pair, or a list of pairs
+    integrality: Any = None  # None, 0 or 1, or a list of them
+    space: Any = None  # None, or the variables as `Space.from_dict` reads them
     method: MethodName
     settings: dict[str, Any]
     popsize: int | None
@@ -61,7 +63,11 @@ class RunOptions:
     def from_arguments(cls, parsed: argparse.Namespace) -> "RunOptions":
         """Read the arguments of ``fmnes run``; check what needs neither objective nor search."""
         _check(parsed)
-        x0 = arguments.numbers("--x0", parsed.x0)
+        space = parsed.space and arguments.space(parsed.space, parsed)
+        if (space is None) == (parsed.x0 is None):
+            came = "neither" if space is None else "both"
+            raise UsageError(f"--x0: expected numbers, or --space FILE instead, got {came}")
+        x0 = np.zeros(space.dim) if space else arguments.numbers("--x0", parsed.x0)
         if parsed.dim is None and np.size(x0) == 1:
             raise UsageError(
                 "--dim: expected the number of variables, because --x0 is one number for all of "
@@ -77,10 +83,13 @@ class RunOptions:
             "version": fmnes.__version__,
             "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
             "cwd": os.getcwd(),
-            "x0": x0,
+            "x0": None if space else x0,
+            "space": space and space.to_dict(),
             "dim": dim,
             "sigma0": parsed.sigma0 and arguments.numbers("--sigma0", parsed.sigma0),
             "bounds": parsed.bounds and arguments.bounds(parsed.bounds, dim),
+            "integrality": parsed.integrality
+            and arguments.numbers("--integrality", parsed.integrality),
             "settings": arguments.settings(parsed.method, parsed.set),
             "rng": secrets.randbits(32) if parsed.rng is None else parsed.rng,
             "checkpoint": parsed.checkpoint and os.path.abspath(parsed.checkpoint),
@@ -104,11 +113,13 @@ class RunOptions:
         pairs = self.bounds
         if pairs is not None and not isinstance(pairs[0], list):
             pairs = [pairs] * self.dim
+        start: Any = np.broadcast_to(np.asarray(self.x0 or 0, np.float64), (self.dim,))
         return {
-            "x0": np.broadcast_to(np.asarray(self.x0, np.float64), (self.dim,)),
+            "x0": fmnes.Space.from_dict(self.space) if self.space else start,
             "sigma0": self.sigma0,
             "method": method,
             "bounds": pairs,
+            "integrality": self.integrality,
             "popsize": self.popsize,
             "rng": self.rng,
             "ftarget": self.ftarget,

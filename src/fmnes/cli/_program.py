@@ -5,6 +5,7 @@ it ends, with all processes that it started, when its time is up, when the searc
 and when the search itself is killed.
 """
 
+import json
 import os
 import shlex
 import shutil
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from fmnes._space import plain
 from fmnes.cli._errors import UsageError
 
 _PLACEHOLDER = "{file}"
@@ -22,7 +24,10 @@ _PLACEHOLDER = "{file}"
 
 @dataclass(frozen=True)
 class Program:
-    """Gives a program the variables, one per line, and returns the number that it prints last."""
+    """Gives a program the variables, and returns the number that it prints last.
+
+    The variables are numbers, one per line; named variables are a JSON object.
+    """
 
     words: tuple[str, ...]
     cwd: str
@@ -44,7 +49,7 @@ class Program:
 
     def __call__(self, x: Any) -> float:
         """Return the value of one candidate; RuntimeError if the program prints none."""
-        text = "".join(f"{value!r}\n" for value in x.tolist())
+        text = json.dumps(plain(x)) + "\n" if isinstance(x, dict) else _lines(x)
         words, stdin = list(self.words), text
         if any(_PLACEHOLDER in word for word in words):
             file = Path(self.folder, f"{os.getpid()}.txt")  # a worker runs one program at a time
@@ -82,6 +87,10 @@ class Program:
     def _name(self) -> str:
         """The script, if the command runs one with an interpreter; else the program."""
         return next((word for word in self.words[1:] if os.path.isfile(word)), self.words[0])
+
+
+def _lines(x: Any) -> str:
+    return "".join(f"{value!r}\n" for value in x.tolist())
 
 
 def _temporary() -> IO[str]:

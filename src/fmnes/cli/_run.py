@@ -81,15 +81,19 @@ def add_commands(commands: Any) -> None:
 
 def _add_search(group: Any) -> None:
     add = group.add_argument
-    add("--x0", nargs="+", required=True, metavar="X", help="initial mean: numbers, or @FILE")
+    add("--x0", nargs="+", metavar="X", help="initial mean: numbers, or @FILE")
+    space_help = "named variables instead of --x0: a JSON file (docs/variables.md)"
+    add("--space", metavar="FILE", help=space_help)
     add("--dim", type=number, metavar="D", help="number of variables, if X is one number for all")
     sigma0_help = (
         "initial standard deviation: one number, D numbers, or @FILE (default: a sixth of the "
-        "range between the bounds)"
+        "range between the bounds, else a third of the size of x0, else 1; less for D > 1000)"
     )
     add("--sigma0", nargs="+", metavar="S", help=sigma0_help)
     bounds_help = "LOW HIGH for all variables (inf for no bound), or @FILE with a pair for each"
     add("--bounds", nargs="+", metavar="B", help=bounds_help)
+    integrality_help = "1 if all variables are integers; or 0 and 1 for each variable, or @FILE"
+    add("--integrality", nargs="+", metavar="I", help=integrality_help)
     add("--method", default="cr-fm-nes", help="one of `fmnes methods` (default: %(default)s)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")
     add("--popsize", type=number, metavar="N", help="candidates per generation")
@@ -184,7 +188,7 @@ def _checked(options: RunOptions, parsed: argparse.Namespace) -> str:
     options.evaluator()
     with warnings.catch_warnings(record=True) as caught, arguments_as_flags():
         warnings.simplefilter("always", fmnes.PopsizeWarning)
-        start = read_start(**options.search())
+        start = read_start(**options.search(), with_x0=True)
     for warning in caught:
         print_err(f"fmnes: {warning.message}")
     return f"{start.setup.method}, dim {start.setup.mean.shape[0]}, popsize {start.popsize}"

@@ -43,7 +43,10 @@ def plot(parsed: argparse.Namespace) -> int:
     with arguments_as_flags():
         result = folder.last_result(folder.read_options())
     if len(result.history) == 0:
-        raise UsageError(f"DIR: expected at least one generation, got none in {parsed.dir}")
+        raise UsageError(
+            f"DIR: expected at least one complete generation, got none in {parsed.dir} (a run that "
+            "has just begun writes its first checkpoint after some seconds)"
+        )
     path = parsed.out or folder.plot
     figure = fmnes.plot(result)
     try:
@@ -60,14 +63,16 @@ def watch(parsed: argparse.Namespace) -> int:
     Serve a page on 127.0.0.1 that shows the run in DIR while it is running. You may start
     `fmnes watch` before, during or after the run. Ctrl-C ends it.
     """
-    if not Path(parsed.dir).is_dir():
-        raise UsageError(f"DIR: expected the folder of a run, got {parsed.dir}")
+    path = Path(parsed.dir)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"DIR: expected the folder of a run, got a file, {parsed.dir}")
     try:
-        server = Server(Folder(Path(parsed.dir)), parsed.port)
+        server = Server(Folder(path), parsed.port)
     except (OSError, OverflowError) as error:
         raise UsageError(f"--port: expected a free port, got {parsed.port} ({error})") from None
     with server:
-        print(f"{server.url} shows {parsed.dir}; Ctrl-C ends it", flush=True)
+        later = "" if path.exists() else " once there is a run in it"
+        print(f"{server.url} shows {parsed.dir}{later}; Ctrl-C ends it", flush=True)
         if parsed.open:
             webbrowser.open(server.url)
         try:

@@ -20,7 +20,8 @@ COVARIANCE, LINEAR, ANTITHETIC = cr_fm_nes.COVARIANCE, cr_fm_nes.LINEAR, cr_fm_n
 Settings, params, init = cr_fm_nes.Settings, cr_fm_nes.params, cr_fm_nes.init
 default_popsize, transform, ask = cr_fm_nes.default_popsize, cr_fm_nes.transform, cr_fm_nes.ask
 shape, summary = cr_fm_nes.shape, cr_fm_nes.summary
-refresh, resized, GROWING = cr_fm_nes.refresh, cr_fm_nes.resized, cr_fm_nes.GROWING
+refresh, resized, fixed = cr_fm_nes.refresh, cr_fm_nes.resized, cr_fm_nes.fixed
+GROWING, draws_of = cr_fm_nes.GROWING, cr_fm_nes.draws_of
 Params, State = cr_fm_nes.Params, cr_fm_nes.State
 
 

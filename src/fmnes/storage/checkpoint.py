@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any, Literal
 
 from fmnes import _checks as checks
-from fmnes.evaluate import Outcome
+from fmnes.engines.asynchronous import X0, Origin
+from fmnes.evaluate import Outcome, Value
 from fmnes.storage import journal as journals
 from fmnes.storage import npz
 from fmnes.storage.journal import Entry, Journal, Opening, Position
@@ -82,8 +83,8 @@ class CheckpointFiles:
     since that checkpoint.
     """
 
-    def __init__(self, settings: Checkpoint) -> None:
-        self._settings = settings
+    def __init__(self, settings: Checkpoint, constraints: int = 0) -> None:
+        self._settings, self._constraints = settings, constraints
         self._path = checks.path("checkpoint", settings.path)
         self._previous, self._journal_path = f"{self._path}.previous", f"{self._path}.journal"
         self._lock = Lock(f"{self._path}.lock")
@@ -95,6 +96,7 @@ class CheckpointFiles:
         self._entry: Entry | None = None  # the generation that is being evaluated
         self._unwritten: tuple[bytes, ...] = ()  # its first record, written with the next one
         self._ahead: deque[Entry] = deque()  # generations of the journal, not yet told
+        self._rows: dict[Position, int] = {}  # how many candidates an asynchronous one handed out
         self._trouble: str | None = None
         self._saved = self._earned = time.monotonic()
         self._seconds_saving = self._seconds_syncing = 0.0
@@ -161,9 +163,13 @@ class CheckpointFiles:
     def resume(self, position: Position) -> None:
         """Read the values since the checkpoint, which was taken at ``position``."""
         paths = (f"{self._journal_path}.previous", self._journal_path)
-        found = [journals.read(path, self._search) for path in paths]
+        found = [journals.read(path, self._search, self._constraints) for path in paths]
         known = journals.chain([segment for segment in found if segment is not None], position)
         self._ahead.extend(entry for entry in known.entries if entry.position >= position)
+        for entry in self._ahead:
+            for generation, row in set(entry.all_origins) - {X0}:
+                born = Position(entry.position.run, generation)
+                self._rows[born] = max(self._rows.get(born, 0), row + 1)
         if not known.whole:
             logger.warning(
                 "%s has a damaged record; its values are used up to run %d, generation %d, and "
@@ -180,6 +186,10 @@ class CheckpointFiles:
     def values_ahead(self) -> int:
         """The number of values in the journal that the optimizer has not been told yet."""
         return sum(e.popsize if e.complete else len(e.known) for e in self._ahead)
+
+    def rows_ahead(self, position: Position) -> int:
+        """How many candidates of a generation the journal knows of, in an asynchronous search."""
+        return self._rows.get(position, 0)
 
     # === Checkpoints ===
 
@@ -254,7 +264,7 @@ class CheckpointFiles:
             self._entry = entry = self._ahead[0]
             self._ahead.popleft()  # second: a signal in between must not lose the entry
         else:
-            self._entry = entry = Entry(opening.to_bytes())
+            self._entry = entry = Entry(opening.to_bytes(), self._constraints)
             self._unwritten = (entry.opening,)
         if not entry.complete:
             outcome = evaluate(x, entry.known.copy(), partial(self._report, entry))
@@ -265,15 +275,17 @@ class CheckpointFiles:
             self._append(*records, sync=self._settings.fsync == "generation")
         return entry.outcome()
 
-    def _report(self, entry: Entry, candidate: int, value: float, error: str | None) -> None:
+    def _report(
+        self, entry: Entry, candidate: int | Origin, value: Value, error: str | None
+    ) -> None:
         """Enter a value that has just arrived."""
         # First in memory: if a signal interrupts us here, the checkpoint will have the value.
-        entry.note(candidate, value, error)
+        index = entry.note(candidate, value, error)
         record = journals.value_record(candidate, value)
         if error is None:
             self._append(record)
         else:
-            self._append(journals.error_record(candidate, error), record)
+            self._append(journals.error_record(index, error), record)
 
     def told(self) -> None:
         """Note that the optimizer has been told the values of the current generation."""

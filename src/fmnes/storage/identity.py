@@ -9,6 +9,7 @@ import numpy as np
 
 from fmnes._arrays import to_host
 from fmnes._restarts import BIPOP, IPOP
+from fmnes._space import Space
 from fmnes._start import Setup
 from fmnes.storage.fingerprint import Fingerprint
 
@@ -21,12 +22,21 @@ _ARGUMENTS = {
     "deviations": "sigma0",
     "shape": "initial shape (D, v or C)",
     "box": "bounds",
+    "constraints": "number, kinds or tolerances of the constraints",
     "seed": "rng",
+    "discrete": "integrality or choices",
+    "space": "variables of the Space",
 }
 
 
 def check_same(
-    mine: Setup, popsize: int, schedule: IPOP | BIPOP, saved: dict[str, Any], *, seeded: bool
+    mine: Setup,
+    popsize: int,
+    schedule: IPOP | BIPOP,
+    saved: dict[str, Any],
+    *,
+    seeded: bool,
+    asynchronous: bool,
 ) -> None:
     """Raise an error if the saved search was started with other arguments."""
     theirs = saved["current"]["setup"]
@@ -45,6 +55,8 @@ def check_same(
         differing.append(f"popsize ({saved_popsize} there)")
     if repr(schedule) != saved["schedule"]:
         differing.append(f"restarts ({saved['schedule']} there)")
+    if asynchronous != (saved["flight"] is not None):
+        differing.append(f"asynchronous ({not asynchronous} there)")
     if differing:
         raise ValueError(
             "checkpoint: expected a saved search of this problem, got one that differs in "
@@ -67,6 +79,8 @@ def compare_code(
 
 def _equal(a: Any, b: Any) -> bool:
     """Return whether two fields of a Setup are equal, with all arrays in them."""
+    if isinstance(a, Space) or isinstance(b, Space):
+        return bool(a == b)
     if dataclasses.is_dataclass(a) and type(a) is type(b):
         return _equal(tuple(vars(a).values()), tuple(vars(b).values()))
     if isinstance(a, tuple) and isinstance(b, tuple):

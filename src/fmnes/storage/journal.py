@@ -3,28 +3,31 @@
 A journal is a `Log` of records. Each record ends with a CRC-32 of all records so far, so a
 record is read only if all records before it are undamaged and in place. The first
 record names the search and where the journal begins. Then each generation has an opening record,
-and its values follow in any order.
+and its values follow in any order. The values of an asynchronous search follow in the order of
+their arrival, with the origins of their candidates: this order decides how the search goes on.
 """
 
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmnes.evaluate import Outcome
+from fmnes.engines.asynchronous import X0, Origin
+from fmnes.evaluate import Outcome, Value
 from fmnes.storage.log import Log
 
 _MAGIC = b"fmnes journal 1\n"
 _LENGTH = struct.Struct("<I")  # before a record: its number of bytes
 _CRC = struct.Struct("<I")  # after a record
-_BEGIN, _OPEN, _VALUES, _ERROR = range(4)  # the first byte says what a record is
+# The first byte says what a record is.
+_BEGIN, _OPEN, _VALUES, _ERROR, _ARRIVED = range(5)
 _BEGINNING = struct.Struct("<B16sIQ")  # search, run, generation
 _OPENING = struct.Struct("<BIQIdd")  # an Opening
 _CANDIDATE = struct.Struct("<BI")  # the first candidate; values follow, or an error
-_VALUE = struct.Struct("<BId")  # the same with one value
+_ARRIVAL = struct.Struct("<BQI")  # an Origin; its value follows
 
 
 class Position(NamedTuple):
@@ -55,48 +58,73 @@ class Opening(NamedTuple):
 class Entry:
     """The known values of one generation."""
 
-    def __init__(self, opening: bytes) -> None:
+    def __init__(self, opening: bytes, constraints: int = 0) -> None:
         _, run, generation, self.popsize, _, _ = _OPENING.unpack(opening)
         self.opening = opening
         self.position = Position(run, generation)
-        self.known: dict[int, float] = {}  # by candidate, if they arrive one by one
-        self.errors: dict[int, str] = {}
+        self._shape = (self.popsize, 1 + constraints) if constraints else (self.popsize,)
+        # By candidate, if they arrive one by one; in an asynchronous search by origin.
+        self.known: dict[Any, Value] = {}
+        self.errors: dict[int, str] = {}  # by candidate, or by the number of the arrival
+        self.origins: tuple[Origin, ...] = ()  # of the values, in an asynchronous search
         self.values = np.empty(0)  # of all candidates, once the generation is complete
         self.complete = False
 
-    def note(self, candidate: int, value: float, error: str | None) -> None:
-        """Enter the value of a candidate, and the error if its evaluation failed."""
+    def note(self, candidate: int | Origin, value: Value, error: str | None) -> int:
+        """Enter the value of a candidate, and the error if its evaluation failed.
+
+        Returns the number under which the error is found.
+        """
+        index = len(self.known) if isinstance(candidate, Origin) else candidate
         self.known[candidate] = value
         if error is not None:
-            self.errors[candidate] = error
-        if len(self.known) == self.popsize:
-            self.note_rest(np.empty(self.popsize))
+            self.errors[index] = error
+        if len(self.known) - (X0 in self.known) == self.popsize:
+            if isinstance(candidate, Origin):
+                self.origins, self.values = tuple(self.known), np.array(list(self.known.values()))
+                self.complete, self.known = True, {}
+            else:
+                self.note_rest(np.empty(self._shape))
+        return index
+
+    @property
+    def all_origins(self) -> tuple[Origin, ...]:
+        """The origins of the values so far, in an asynchronous search."""
+        return self.origins or tuple(key for key in self.known if isinstance(key, Origin))
 
     def note_rest(self, values: NDArray[np.float64]) -> None:
         """Enter the values of the candidates that have none yet; ``values`` is not copied."""
         if self.known:
-            values[list(self.known)] = list(self.known.values())
+            values[list(self.known)] = np.array(list(self.known.values()))
         self.values, self.complete = values, True
         self.known = {}
 
     def outcome(self) -> Outcome:
         """Return the values in the form that an evaluation returns."""
         errors = self.errors
-        return Outcome(self.values, len(errors), errors[min(errors)] if errors else None)
+        first = errors[min(errors)] if errors else None
+        return Outcome(self.values, len(errors), first, self.origins)
 
     def records(self) -> Iterator[bytes]:
         """Yield the records that hold this entry."""
         yield self.opening
         yield from (error_record(i, self.errors[i]) for i in self.errors)
-        if self.complete:
+        if self.all_origins:
+            values = self.values if self.complete else self.known.values()
+            yield from map(value_record, self.all_origins, values)
+        elif self.complete:
             yield values_record(self.values)
         else:
             yield from (value_record(i, value) for i, value in self.known.items())
 
 
-def value_record(candidate: int, value: float) -> bytes:
+def value_record(candidate: int | Origin, value: Value) -> bytes:
     """Return the record of the value of one candidate."""
-    return _VALUE.pack(_VALUES, candidate, value)
+    if isinstance(candidate, Origin):
+        head = _ARRIVAL.pack(_ARRIVED, *candidate)
+    else:
+        head = _CANDIDATE.pack(_VALUES, candidate)
+    return head + np.asarray(value, "<f8").tobytes()
 
 
 def values_record(values: NDArray[np.float64]) -> bytes:
@@ -105,7 +133,7 @@ def values_record(values: NDArray[np.float64]) -> bytes:
 
 
 def error_record(candidate: int, error: str) -> bytes:
-    """Return the record of the error of a candidate, which precedes its value."""
+    """Return the record of the error of a candidate or arrival, which precedes its value."""
     return _CANDIDATE.pack(_ERROR, candidate) + error.encode("utf-8", "surrogatepass")
 
 
@@ -150,7 +178,7 @@ class Segment(NamedTuple):
     whole: bool
 
 
-def read(path: str, search: bytes) -> Segment | None:
+def read(path: str, search: bytes, constraints: int = 0) -> Segment | None:
     """Return the journal at ``path``; None if there is no file, or it is of another search."""
     try:
         with open(path, "rb") as file:
@@ -166,7 +194,7 @@ def read(path: str, search: bytes) -> Segment | None:
         return None
     entries: list[Entry] = []
     for record, record_end in records:
-        if not _take(record, entries):
+        if not _take(record, entries, constraints):
             break
         end = record_end
     return Segment(Position(run, generation), entries, whole=end == len(data))
@@ -189,29 +217,43 @@ def _records(data: bytes) -> Iterator[tuple[bytes, int]]:
         yield data[body:end], position
 
 
-def _take(record: bytes, entries: list[Entry]) -> bool:
+def _take(record: bytes, entries: list[Entry], constraints: int) -> bool:
     """Add a record to the entries; return False if it does not fit."""
-    kind = record[0]
+    kind, size = record[0], 8 * (1 + constraints)
     if kind == _OPEN and len(record) == _OPENING.size:
-        entries.append(Entry(record))
+        entries.append(Entry(record, constraints))
         return True
+    if kind == _ARRIVED and len(record) == _ARRIVAL.size + size and entries:
+        return _take_arrival(record, entries[-1])
     if kind not in (_VALUES, _ERROR) or len(record) < _CANDIDATE.size or not entries:
         return False
     entry, content = entries[-1], record[_CANDIDATE.size :]
     first = _CANDIDATE.unpack_from(record)[1]
-    count = 1 if kind == _ERROR else len(content) // 8
-    if first + count > entry.popsize or (kind == _VALUES and len(content) != 8 * count):
+    count = 1 if kind == _ERROR else len(content) // size
+    if first + count > entry.popsize or (kind == _VALUES and len(content) != size * count):
         return False
     if kind == _ERROR:
         try:
             entry.errors[first] = content.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             return False
-    elif count == entry.popsize:
-        entry.note_rest(np.frombuffer(content, "<f8").astype(np.float64))
     else:
-        for i, (value,) in enumerate(struct.iter_unpack("<d", content), start=first):
-            entry.note(i, value, None)
+        values = np.frombuffer(content, "<f8").astype(np.float64)
+        values = values.reshape(-1, 1 + constraints) if constraints else values
+        if count == entry.popsize:
+            entry.note_rest(values)
+        else:
+            for i, value in enumerate(values, start=first):
+                entry.note(i, value, None)
+    return True
+
+
+def _take_arrival(record: bytes, entry: Entry) -> bool:
+    _, generation, row = _ARRIVAL.unpack_from(record)
+    origin, value = Origin(generation, row), np.frombuffer(record[_ARRIVAL.size :], "<f8")
+    if entry.complete or origin in entry.known or generation > entry.position.generation:
+        return False
+    entry.note(origin, value.astype(np.float64) if len(value) > 1 else float(value[0]), None)
     return True
 
 
@@ -239,10 +281,14 @@ def chain(segments: Sequence[Segment], position: Position) -> Segment:
 
 
 def _follows(entry: Entry, entries: list[Entry], start: Position) -> bool:
-    """Return whether a generation is the next one: of the same run, or the first of a later run."""
+    """Return whether a generation is the next one: of the same run, or the first of a later run.
+
+    The first generation of all may be there several times, with other step sizes.
+    """
     if entries and not entries[-1].complete:
         return False
     run, generation = entries[-1].position if entries else start
     expected = (run, generation + 1) if entries else start
     is_first_of_later_run = entry.position.run > run and entry.position.generation == 0
-    return entry.position == expected or is_first_of_later_run
+    is_another_trial = bool(entries) and entry.position == (run, generation) == (0, 0)
+    return entry.position == expected or is_first_of_later_run or is_another_trial

@@ -26,15 +26,21 @@ from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 
 from fmnes._arrays import to_host
+from fmnes._constrained import Constrained
+from fmnes._constraints import Kinds
 from fmnes._coordinates import Box
+from fmnes._discrete import Discrete, Margin
 from fmnes._files import replacing
 from fmnes._history import History
+from fmnes._injected import Injected
+from fmnes._lagrangian import Lagrangian
 from fmnes._record import Limits, Record
-from fmnes._result import Result, Run, Status
+from fmnes._result import Noise, Result, Run, Status
+from fmnes._space import Space
 from fmnes._start import Setup
 from fmnes._stopping import Budget, Stopping
 from fmnes._version import __version__
-from fmnes.algorithms import METHODS
+from fmnes.algorithms import METHODS, auto
 from fmnes.algorithms._records import Shape
 from fmnes.engines import Generation
 from fmnes.storage.fingerprint import Fingerprint
@@ -42,17 +48,24 @@ from fmnes.storage.validity import check_content, check_fields
 
 logger = logging.getLogger("fmnes")
 
-FORMAT = 5
-_READABLE = (3, 4, FORMAT)
+FORMAT = 6
+_READABLE = (3, 4, 5, FORMAT)
 _HEADER, _CHECKSUM = "header", "checksum"
 _VERSIONS = {"fmnes": __version__, "numpy": np.__version__}
 # The keys are the names in the file. They must not change, even if a class is renamed.
 _RECORDS: dict[str, type[Any]] = {
     "Box": Box,
+    "Constrained": Constrained,
     "Budget": Budget,
+    "Discrete": Discrete,
     "Fingerprint": Fingerprint,
     "Generation": Generation,
+    "Injected": Injected,
+    "Kinds": Kinds,
+    "Lagrangian": Lagrangian,
     "Limits": Limits,
+    "Noise": Noise,
+    "Margin": Margin,
     "Result": Result,
     "Run": Run,
     "Setup": Setup,
@@ -62,7 +75,11 @@ _RECORDS: dict[str, type[Any]] = {
 for _name, _module in METHODS.items():
     _RECORDS[_module.Settings.__name__] = _module.Settings
     _RECORDS[f"{_name}.State"] = _module.State
-_RECORDS_OF_TYPES = (Box, Budget, Fingerprint, Generation, Limits, Result, Run, Setup, Shape)
+_RECORDS_OF_TYPES = (
+    Box, Budget, Constrained, Discrete, Fingerprint, Generation, Injected, Kinds, Lagrangian,
+    Limits, Margin,
+    Result, Run, Setup, Shape,
+)  # fmt: skip
 _NAMES = {cls: name for name, cls in _RECORDS.items()}
 _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 
@@ -179,8 +196,7 @@ def read(
         raise DamagedError(f"{expected} (its checksum is wrong)")
     try:
         decoded: dict[str, Any] = _decode(content, arrays)
-        if format_ < 5 and "current" in decoded:
-            decoded["objective"] = None  # earlier formats do not say
+        _upgrade(decoded, format_)
         check_content(decoded)
     except _DAMAGE as error:
         raise DamagedError(f"{expected} ({error})") from error
@@ -193,6 +209,24 @@ def read(
             *(path, written, _VERSIONS),
         )
     return decoded
+
+
+def _upgrade(decoded: dict[str, Any], format_: int) -> None:
+    """Add what files of an earlier format do not hold."""
+    is_checkpoint = "current" in decoded
+    search = decoded["current"] if is_checkpoint else decoded
+    search.setdefault("constrained", None)  # there were no constraints
+    search.setdefault("margin", None)  # and no integers
+    search.setdefault("injected", None)  # and no points from elsewhere
+    if is_checkpoint:
+        decoded.setdefault("flight", None)  # the search was not asynchronous
+    if format_ < 5 and is_checkpoint:
+        decoded["objective"] = None
+    if format_ < 6:
+        search["extra_x"] = None
+        if is_checkpoint:
+            # x0 was no part of the first generation, and the step size was sigma0.
+            decoded |= {"evaluates_x0": False, "sigma_factor": 1.0}
 
 
 def _why_damaged(file: IO[bytes], error: Exception) -> str:
@@ -253,6 +287,8 @@ def _encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         return str(value) if isinstance(value, Status) else value
     if isinstance(value, History):
         return {"history": _encode(value.to_saved(), arrays)}
+    if isinstance(value, Space):
+        return {"space": value.to_dict()}
     if isinstance(value, Record):
         return {"tally": _encode(value.__getstate__(), arrays)}
     if type(value) in _NAMES:
@@ -289,6 +325,8 @@ def _decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if "history" in value:
         saved = _decode(value["history"], arrays)
         return History.from_saved(saved) if isinstance(saved, dict) else History(saved)  # format 3
+    if "space" in value:
+        return Space.from_dict(value["space"])
     if "tally" in value:
         record = Record.__new__(Record)
         record.__setstate__(_decode(value["tally"], arrays))
@@ -299,6 +337,10 @@ def _decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         content["status"] = Status(content["status"])
     if cls is Result:
         content.setdefault("stds", math.nan * content["x"])  # formats 3 and 4 have none
+    if cls is auto.Auto:
+        content.setdefault("adapt", None)  # format 5: rates that do not adapt
+    if cls is auto.State and "eta" not in content:
+        content |= auto.fixed_rates(content["D_gradient"])
     record = cls(**content)
     if cls in _RECORDS_OF_TYPES:
         check_fields(record)

@@ -11,8 +11,12 @@ from array_api_compat import array_namespace, is_array_api_obj
 
 from fmnes import draws
 from fmnes._arrays import Array, to_host
+from fmnes._constrained import Constrained
+from fmnes._constraints import Kinds
 from fmnes._coordinates import Box
+from fmnes._discrete import Discrete, Margin
 from fmnes._history import History
+from fmnes._injected import Injected
 from fmnes._record import Limits, Record
 from fmnes._result import Result
 from fmnes._start import MOST_CANDIDATES, Setup
@@ -34,6 +38,10 @@ SEARCH: dict[str, Any] = {
     "state": tuple,
     "initial": Any,
     "best": Any,
+    "extra_x": Any,
+    "constrained": Constrained | None,
+    "margin": Margin | None,
+    "injected": Injected | None,
     "tally": Record,
     "asked": bool,
 }
@@ -42,11 +50,17 @@ RUNS: dict[str, Any] = {
     "elapsed": float,
     "finished": list[Result],
     "first_error": str | None,
+    "evaluates_x0": bool,
+    "sigma_factor": float,
     "schedule": str,
     "objective": Fingerprint | None,
+    "flight": dict | None,
     "search": str,
 }
-_COUNTERS = ("generation", "nfev", "nfailed", "flat", "infeasible")
+_COUNTERS = (
+    *("generation", "nfev", "listed_nfev", "nfailed", "extra_nfev"),
+    *("flat", "infeasible", "rose_at"),
+)
 _RECORD: dict[str, Any] = {
     **dict.fromkeys(_COUNTERS, int),
     "limits": Limits,
@@ -54,6 +68,8 @@ _RECORD: dict[str, Any] = {
     "varied": bool,
     "all_nan_at_first": bool,
     "best_f": float,
+    "extra_f": float,
+    "first_median": float,
     "last": Generation | None,
     "history": History,
     "started": float,
@@ -83,6 +99,8 @@ def _is_of(value: Any, type_: Any) -> bool:
     if type_ is Any:
         return True
     origin, arguments = get_origin(type_), get_args(type_)
+    if hasattr(origin, "__value__"):  # an alias, as NumPy's NDArray is since NumPy 2.5
+        return _is_of(value, origin.__value__)
     if origin in (Union, UnionType):
         return any(_is_of(value, argument) for argument in arguments)
     if origin is Literal:
@@ -110,11 +128,23 @@ def check_content(saved: dict[str, Any]) -> None:
     current = saved["current"]
     check_search(current)
     setup = current["setup"]
+    if saved["flight"] is not None:
+        _check_flight(saved["flight"], setup.mean)
     for result in saved["finished"]:
         for vector in (result.x, result.stds):
             _check_array("finished", vector, setup.mean if setup.box is None else setup.box.fixed)
         if len(result.restarts) != 1:
             raise ValueError(f"finished: expected one run each, got {len(result.restarts)}")
+
+
+def _check_flight(flight: dict[str, Any], mean: Array) -> None:
+    """Raise an error if the candidates in flight of an asynchronous search do not fit it."""
+    check_types(flight, {"origins": np.ndarray, "y": Any})
+    count = len(flight["origins"])
+    _check_layout("flight.origins", flight["origins"], (count, 2), np.dtype(np.int64))
+    _check_layout("flight.y", flight["y"], (count, mean.shape[0]), mean.dtype)
+    if (flight["origins"] < 0).any():
+        raise ValueError("flight.origins: expected numbers >= 0, got a negative one")
 
 
 def check_search(saved: dict[str, Any]) -> None:
@@ -136,6 +166,8 @@ def check_search(saved: dict[str, Any]) -> None:
         raise ValueError(f"seed: expected 64 bits, got {setup.seed}")
     draws.population_stream(saved["run"])  # raises an error if there is no such run
     _check_setup(setup)
+    _check_constrained(setup.constraints, saved["constrained"])
+    _check_injected(saved["injected"], setup.mean, popsize)
     _check_record(record, setup.mean.shape[0], popsize)
     _check_state(method, saved)
 
@@ -154,6 +186,10 @@ def _check_setup(setup: Setup) -> None:
         _check_layout("shape.C", setup.shape.C, (dim, dim), mean.dtype)
     if setup.box is not None:
         _check_box(setup.box, mean)
+    if setup.discrete is not None:
+        _check_discrete(setup.discrete, mean)
+    if setup.space is not None and (setup.box is None or setup.space.dim != len(setup.box.free)):
+        raise ValueError(f"space: expected one of {dim} coordinates, got {setup.space.dim}")
 
 
 def _check_box(box: Box, mean: Array) -> None:
@@ -170,6 +206,53 @@ def _check_box(box: Box, mean: Array) -> None:
         _check_layout(f"bounds.{name}", getattr(box, name), tuple(mean.shape), box.free.dtype)
 
 
+def _check_constrained(kinds: Kinds | None, constrained: Constrained | None) -> None:
+    """Raise an error if the state of the constraints has another size than was declared."""
+    if (kinds is None) != (constrained is None):
+        raise ValueError("constraints: expected their state, got none, or the state of others")
+    if kinds is None or constrained is None:
+        return
+    flags, numbers = np.empty(kinds.number, bool), np.empty(kinds.number)
+    likes = {"equality": flags, "settled": flags}
+    for name in ("equality", "tolerance"):
+        _check_array(f"constraints.{name}", getattr(kinds, name), likes.get(name, numbers))
+    if not all(map(np.array_equal, constrained.kinds, kinds)):
+        raise ValueError("constraints: expected those of the search, got others")
+    _check_array("constraints.g", constrained.g, numbers)
+    for name, value in constrained.lagrangian._asdict().items():
+        if name not in ("updates", "margin", "drought"):
+            _check_array(f"lagrangian.{name}", value, likes.get(name, numbers))
+
+
+def _check_discrete(discrete: Discrete, mean: Array) -> None:
+    for name in ("low", "high", "reach"):
+        _check_array(f"integrality.{name}", getattr(discrete, name), mean)
+    like = np.empty(mean.shape, np.bool_)
+    for name in ("is_integer", "is_choice"):
+        _check_layout(
+            f"integrality.{name}", to_host(getattr(discrete, name)), like.shape, like.dtype
+        )
+    choice, members = (np.asarray(to_host(part)) for part in (discrete.choice, discrete.members))
+    if {choice.dtype.kind, members.dtype.kind} != {"i"} or choice.shape != like.shape:
+        raise ValueError("choices: expected integers, got others")
+    if members.ndim != 2 or ((members < 0) | (members >= like.size)).any():
+        raise ValueError("choices: expected the coordinates of each choice, got others")
+    if ((choice < 0) | (choice >= max(len(members), 1))).any():
+        raise ValueError("choices: expected the number of a choice, got others")
+
+
+def _check_injected(injected: Injected | None, mean: Array, popsize: int) -> None:
+    if injected is None:
+        return
+    values = np.asarray(injected.values)
+    n = values.shape[0] if values.ndim else 0
+    _check_layout("injected.values", values, (n,), np.dtype(np.float64))
+    _check_layout("injected.points", injected.points, (n, mean.shape[0]), mean.dtype)
+    _check_layout("injected.withdrawn", injected.withdrawn, (popsize,), np.dtype(bool))
+    if not 0 <= injected.active <= min(n, popsize):
+        raise ValueError(f"injected: expected at most {n} points in use, got {injected.active}")
+
+
 def _check_record(record: Record, dim: int, popsize: int) -> None:
     check_types({name: getattr(record, name) for name in _RECORD}, _RECORD)
     limits, history = record.limits, record.history
@@ -180,9 +263,10 @@ def _check_record(record: Record, dim: int, popsize: int) -> None:
         )
     if any(getattr(record, name) < 0 for name in _COUNTERS):
         raise ValueError("record: expected numbers >= 0, got a negative one")
-    if record.nfev != record.generation * popsize:
+    if record.nfev != record.extra_nfev + record.generation * popsize:
         raise ValueError(
-            f"nfev: expected {record.generation} generations of {popsize}, got {record.nfev}"
+            f"nfev: expected {record.generation} generations of {popsize} and {record.extra_nfev} "
+            f"before them, got {record.nfev}"
         )
     if (record.last is None) != (record.generation == 0) or history.to_array().ndim != 1:
         raise ValueError(f"record: expected {record.generation} generations, got others")
@@ -209,8 +293,17 @@ def _check_state(method: Algorithm, saved: dict[str, Any]) -> None:
     for name in ("initial", "best"):
         if saved[name] is not None:
             _check_array(name, saved[name], mean)
-    if saved["best"] is None and saved["tally"].best_f < xp.inf:
-        raise ValueError("best: expected the best candidate, got none")
+    if (saved["margin"] is None) != (setup.discrete is None):
+        raise ValueError("margin: expected one if there are discrete variables, got the opposite")
+    for part in saved["margin"] or ():
+        _check_array("margin", part, mean)
+    if saved["extra_x"] is not None:
+        _check_array("extra_x", saved["extra_x"], mean if setup.box is None else setup.box.fixed)
+    constrained, record = saved["constrained"], saved["tally"]
+    found = record.best_f if constrained is None else constrained.f
+    best = "extra_x" if record.best_is_extra or constrained is not None else "best"
+    if saved[best] is None and found < xp.inf:
+        raise ValueError(f"{best}: expected the best point so far, got none")
 
 
 def _grown_shape(
