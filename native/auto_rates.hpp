@@ -57,8 +57,8 @@ RateFactors next_rates(AutoSearch<T>& s, double g_E, double g2, double G_sigma) 
     const double clear = (G * G - c / (2 - c) * G2) / larger(G2 - G * G, TINY);
     const double lengths = within(clear / constant.sigma_ratio, 0, 1);  // (m)
     const double linear = larger(signal / (size * seen) / constant.linear_ratio, 0);
-    const double free = power(lengths - constant.settled * linear, constant.settled_power);
-    return {s.eta, within(s.eta + free, 0, 1), power(eta / s.eta, constant.widening)};  // (n)
+    const double room = larger(lengths - constant.settled * linear, 0);
+    return {s.eta, within(s.eta + room * room, 0, 1), power(eta / s.eta, constant.widening)};  // (n)
 }
 
 }  // namespace fmnes::FMNES_LEVEL

@@ -57,7 +57,7 @@ struct NoiseConstants {
     double speed, most_change, least_rate;
     double window, shortest, longest;  // of the averages of the mean's gradient
     double sigma_window;
-    double widening, settled, settled_power;
+    double widening, settled;
 };
 
 // The rates for one number of feasible candidates.
@@ -150,7 +150,6 @@ constexpr void each_field(NoiseConstants& record, Field&& field) {
     field("sigma_window", record.sigma_window);
     field("widening", record.widening);
     field("settled", record.settled);
-    field("settled_power", record.settled_power);
 }
 
 template <class Field>

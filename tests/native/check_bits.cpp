@@ -58,7 +58,7 @@ static void run_auto(const AutoKernels<T>& kernels, int64_t dim) {
     const NoiseConstants noise{
         .least_ratio = 0.2 / root, .linear_ratio = 1 / root, .sigma_ratio = 3, .speed = 0.2,
         .most_change = 0.1, .least_rate = 1e-4, .window = 0.3, .shortest = 0.1, .longest = 0.002,
-        .sigma_window = 0.1, .widening = 0.5, .settled = 10, .settled_power = 2};
+        .sigma_window = 0.1, .widening = 0.5, .settled = 10};
     double w_hat[LAMBDA] = {}, scores[LAMBDA];
     for (int i = 0; i < LAMBDA / 2; ++i) {
         w_hat[i] = 2.0 / LAMBDA * (1 + 0.01 * (3 - i));

@@ -32,7 +32,6 @@ class RateParams(NamedTuple):
     sigma_window: float = 0.1
     widening: float = 0.3  # sigma grows by the fall of the rate to this power
     settled: float = 10.0  # sigma may fall faster than the mean if its part is this many times more
-    settled_power: float = 2.0
 
 
 class Rates(NamedTuple):
@@ -112,9 +111,9 @@ def next_rates(
     lengths = _within(xp, ratio / params.sigma_ratio, 0.0, 1.0)
     linear = at_least(xp, signal / (size * seen) / params.linear_ratio, 0.0)
     # Once the mean has settled in the middle of the samples, sigma need not wait for it. (n)
-    free = at_least(xp, lengths - params.settled * linear, 0.0) ** params.settled_power
-    factors = Factors(
-        new_eta, _within(xp, new_eta + free, 0.0, 1.0), (eta / new_eta) ** params.widening
-    )
+    room = at_least(xp, lengths - params.settled * linear, 0.0)
+    # exp and log instead of **, which NumPy rounds differently for scalars and for arrays.
+    widening = xp.exp(params.widening * xp.log(eta / new_eta))
+    factors = Factors(new_eta, _within(xp, new_eta + room * room, 0.0, 1.0), widening)
     averages = xp.stack([signal, noise, seen])
     return Rates(new_eta, E + b * (g - E), averages, xp.stack([mean_G, mean_G2])), factors
