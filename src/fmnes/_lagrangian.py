@@ -76,9 +76,22 @@ def after(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> tuple[Lagra
     now = _initialised(lagrangian, dim, f[usable], g[usable])
     merits = merit(now, f[usable], g[usable])
     now = _adapted(now, dim, g[usable], _at_next_mean(merits, g[usable]))
+    if now.drought > _DROUGHT:
+        return now, _restoring(now, f, g)
     # The margins raise the value at the optimum by about lambda times the margin. Without this
     # constant, which changes no rank, the values of different generations can be compared.
     return now, merit(now, f, g) - float(now.multipliers @ margins)
+
+
+def _restoring(lagrangian: Lagrangian, f: Floats, g: Floats) -> Floats:
+    """Return values to rank by which the search returns to where candidates are feasible.
+
+    They are the penalties alone. If constraints are not convex, the ranked values may have a local
+    minimum outside of them, at which the search would converge before mu is large enough. Filter
+    methods call this the restoration phase. It ends with the first feasible candidate.
+    """
+    alone = lagrangian._replace(multipliers=np.zeros_like(lagrangian.multipliers))
+    return merit(alone, np.where(np.isfinite(f), 0.0, f), g)
 
 
 def _margins(lagrangian: Lagrangian, dim: int, g: Floats) -> Floats:

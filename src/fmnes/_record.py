@@ -127,7 +127,13 @@ def rises(medians: Collection[float]) -> bool:
     return bool(middle[0] < middle[1] < middle[2] and middle[2] - middle[0] > 3 * noise)
 
 
-_FROM_FORMAT_6 = {"first_median": math.inf, "extra_nfev": 0, "extra_f": math.inf, "rose_at": 0}
+_FROM_FORMAT_6 = {
+    "first_median": math.inf,
+    "extra_nfev": 0,
+    "extra_f": math.inf,
+    "violated": 0,
+    "rose_at": 0,
+}
 
 
 def _vector(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -146,7 +152,8 @@ class Record:
     def __init__(self, limits: Limits, sigma0: float, windows: Windows, history: History) -> None:
         self.limits, self.sigma0 = limits, sigma0
         self.generation = self.nfev = self.nfailed = 0
-        self.flat = self.infeasible = 0  # generations in a row: equal values, nothing feasible
+        self.flat = self.infeasible = 0  # generations in a row: equal values, nothing usable
+        self.violated = 0  # generations in a row in which all candidates violate a constraint
         self.varied = False  # whether the values of one generation ever differed
         self.all_nan_at_first = False
         self.best_f = math.inf
@@ -216,6 +223,7 @@ class Record:
             self.recent.add(self.generation, least, now.median)
             self._watch(now.median)
         else:  # progress that does not depend on the multipliers
+            self.violated = 0 if feasible.best < math.inf else self.violated + 1
             self.recent.add(self.generation, now.deviation_max, feasible.violation)
         generation, nfev, best = self.history.totals  # of earlier runs too
         nfev, self.listed_nfev = nfev + self.nfev - self.listed_nfev, self.nfev

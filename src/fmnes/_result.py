@@ -90,6 +90,11 @@ class Status(StrEnum):
         "No candidate had a usable value: all were NaN (failed) or +inf (infeasible). Start from "
         "an x0 whose value is finite.",
     )
+    VIOLATED = (
+        "violated",
+        "The search converged at a point that violates a constraint; x is the best feasible "
+        "candidate before. Use restarts, or start from x with another sigma0.",
+    )
     UNBOUNDED = "unbounded", "The objective returned -inf: it is unbounded below."
     CALLBACK = "callback", "The callback ended the search."
     INTERRUPTED = "interrupted", "Interrupted from the keyboard; this is the best so far."
@@ -481,6 +486,7 @@ _OF_ONE_RUN = (
     Status.SIGMA_UP,
     Status.SIGMA_UNDERFLOW,
     Status.INFEASIBLE,
+    Status.VIOLATED,
 )
 
 

@@ -23,7 +23,7 @@ from fmnes._shape import check_deviations, initial_shape
 from fmnes._space import Space
 from fmnes._stopping import Budget, Stopping
 from fmnes._variables import integer_sides, map_variables, read_integrality
-from fmnes.algorithms import METHODS, Algorithm, MethodName, beside_discrete
+from fmnes.algorithms import METHODS, Algorithm, MethodName, with_fixed_rates
 from fmnes.algorithms._records import Shape, copied
 
 MOST_CANDIDATES = 2**24  # limit of popsize: more would exhaust the memory before the first search
@@ -132,7 +132,8 @@ def read_start(
         bounds, integrality = space.bounds, space.integrality
     setup, size = _set_up(row, x0, sigma0, popsize, bounds, integrality, rng, stopping)
     eps = float(array_namespace(setup.mean).finfo(setup.mean.dtype).eps)
-    setup = setup._replace(constraints=read_kinds(constraints, eps))
+    if (kinds := read_kinds(constraints, eps)) is not None:
+        setup = setup._replace(constraints=kinds, settings=with_fixed_rates(setup.settings))
     budget = Budget(
         None if ftarget is None else checks.real("ftarget", ftarget),
         None if maxfevals is None else _read_maxfevals(maxfevals, size, with_x0),
@@ -281,7 +282,7 @@ def _set_up(
         raise TypeError(f"stopping: expected fmnes.Stopping(...), got {stopping!r}")
     setup = Setup(
         method=row.name,
-        settings=row.settings if discrete is None else beside_discrete(row.settings),
+        settings=row.settings if discrete is None else with_fixed_rates(row.settings),
         mean=mean,
         deviations=deviations,
         shape=shape,

@@ -73,6 +73,10 @@ class Stopping:
                 object.__setattr__(self, name, checks.integer(name, value, least=least))
 
 
+# Where several constraints meet, some generations have no feasible candidate by chance.
+_LONG_VIOLATED = 20
+
+
 class Budget(NamedTuple):
     """Limits on evaluations, generations and seconds, and the target value."""
 
@@ -140,10 +144,14 @@ def _rules(record: Record, now: Generation, stopping: Stopping) -> list[Status]:
         holding.append(Status.INFEASIBLE)
     if _out_of_scale(limits, now):
         holding.append(Status.SCALE)
+    converged = []
     if now.shrunk and found and not record.infeasible:
-        holding.append(Status.TOLX)
+        converged.append(Status.TOLX)
     if _converged_values(record, now, stopping):
-        holding.append(Status.TOLFUN)
+        converged.append(Status.TOLFUN)
+    # The best candidate is feasible, and the search has left it: that is no success.
+    outside = record.violated > _LONG_VIOLATED and record.best_f < math.inf
+    holding.extend([Status.VIOLATED] if converged and outside else converged)
     if record.flat >= stopping.flat and not record.varied:
         holding.append(Status.FLAT)
     if now.axis_ratio > limits.axis_ratio:

@@ -125,6 +125,40 @@ def test_without_a_feasible_point_the_least_violation_is_returned():
     assert result.fun == pytest.approx(sphere(result.x))
 
 
+@pytest.mark.parametrize("method", ["auto", "cr-fm-nes", "cma-es"])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_search_does_not_converge_outside_of_constraints_that_are_not_convex(method, seed):
+    """min x0 x1, x0 x1^3 >= 0.02 in the box [0, 2]^2: (0.0025, 2), value 0.005.
+
+    The ranked values have a local minimum at x0 = 0, which violates the constraint.
+    """
+
+    def fun(x):
+        return x[0] * x[1], [0.02 - x[0] * x[1] ** 3]
+
+    how = {"bounds": [(0, 2)] * 2, "constraints": 1, "method": method, "rng": seed}
+    result = fmnes.minimize(fun, [0.5, 0.5], 0.2, maxfevals=20_000, **how)
+    assert result.constr_violation == 0.0
+    assert result.fun < 0.01
+    if result.success:
+        np.testing.assert_allclose(result.fun, 0.005, rtol=1e-5)
+
+
+def test_a_search_that_converges_outside_has_no_success():
+    """Feasible is only the neighbourhood of x0; the violation has a local minimum at 10."""
+
+    def fun(x):
+        violation = 0.1 + min(0.5, 0.01 * sphere(x - 10)) - np.exp(-100 * sphere(x))
+        return sphere(x - 10), [violation]
+
+    result = fmnes.minimize(fun, [0.01, 0.01], 3.0, constraints=1, method="cma-es", rng=1)
+    assert result.status == "violated"
+    assert not result.success
+    assert result.constr_violation == 0.0
+    assert sphere(result.x) < 0.1**2
+    np.testing.assert_allclose(result.mean, 10, atol=1e-3)
+
+
 def test_the_target_counts_only_for_feasible_candidates():
     result = fmnes.minimize(sphere_above_1, [3.0] * 4, 1.0, constraints=2, ftarget=2.01, rng=1)
     assert result.status == "ftarget"

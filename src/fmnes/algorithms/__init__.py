@@ -104,11 +104,12 @@ class Algorithm(Protocol):
         """What the history and the stopping rules read."""
 
 
-def beside_discrete(settings: Any) -> Any:
-    """The settings for a search with integers or choices.
+def with_fixed_rates(settings: Any) -> Any:
+    """The settings for a search with integers, choices or constraints.
 
     The method does not see where the centres of discrete variables are, so that its own mean drifts
-    along their coordinates. The learning rates of "auto" would take this for noise.
+    along their coordinates, and it does not see the multipliers of constraints, which change the
+    values from one generation to the next. The learning rates of "auto" would take both for noise.
     """
     if isinstance(settings, auto.Auto):
         return dataclasses.replace(settings, adapt=None)

@@ -59,7 +59,7 @@ RUNS: dict[str, Any] = {
 }
 _COUNTERS = (
     *("generation", "nfev", "listed_nfev", "nfailed", "extra_nfev"),
-    *("flat", "infeasible", "rose_at"),
+    *("flat", "infeasible", "violated", "rose_at"),
 )
 _RECORD: dict[str, Any] = {
     **dict.fromkeys(_COUNTERS, int),
