@@ -1,0 +1,187 @@
+"""What the stored trials say: running times, shares of targets, profiles and ranks.
+
+A `Run` knows after how many evaluations it reached each of its targets (infinite: never). For
+problems without known minima, `with_targets` sets 51 targets between the first value and the best
+one that any solver has found.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaderboard.trials import Vector
+
+RESAMPLES = 1000
+RELATIVE = 10 ** np.linspace(0, -3, 51)  # targets, as a share of (first value - best known)
+
+
+class Run(NamedTuple):
+    """One trial, up to the budget at which it is compared."""
+
+    problem: str
+    dim: int
+    solver: str
+    seed: int
+    budget: int
+    evaluations: int
+    hits: NDArray[np.float64]  # one for each target, infinite if not reached
+    best: float  # the best value within the budget, NaN if only hits are known
+
+
+def read(rows: Iterable[Mapping[str, Any]], targets: Sequence[float]) -> list[Run]:
+    """Return the runs of rows; those of a problem and dimension at their smallest budget."""
+    rows = list(rows)
+    smallest: dict[tuple[str, int], int] = {}
+    for row in rows:
+        key = row["problem"], row["dim"]
+        smallest[key] = min(smallest.get(key, row["budget"]), row["budget"])
+    runs = []
+    for row in rows:
+        budget = smallest[row["problem"], row["dim"]]
+        hits = np.full(len(targets), np.inf)
+        reached = [hit for hit in row.get("hits", ()) if hit <= budget]
+        hits[: len(reached)] = reached
+        runs.append(
+            Run(
+                *(row[name] for name in ("problem", "dim", "solver", "seed")),
+                budget=budget,
+                evaluations=min(row["evaluations"], budget),
+                hits=hits,
+                best=_best(row, budget),
+            )
+        )
+    return runs if targets else with_targets(runs, rows)
+
+
+def _best(row: Mapping[str, Any], budget: int) -> float:
+    if "curve" in row:
+        return min((value for spent, value in row["curve"] if spent <= budget), default=math.inf)
+    exact = row["best"] is not None and row["budget"] == budget
+    return float(row["best"]) if exact else math.nan
+
+
+def with_targets(runs: Sequence[Run], rows: Sequence[Mapping[str, Any]]) -> list[Run]:
+    """Return runs with hits of targets between the median first value and the best known."""
+    first, least = defaultdict(list), defaultdict(lambda: math.inf)
+    for row in rows:
+        key = row["problem"], row["dim"]
+        first[key].append(row["curve"][0][1])
+        least[key] = min(least[key], row["best"])
+    found = []
+    for run, row in zip(runs, rows, strict=True):
+        key = run.problem, run.dim
+        targets = least[key] + (float(np.median(first[key])) - least[key]) * RELATIVE
+        spent, values = np.array(row["curve"], dtype=float).T
+        reached = values[:, None] <= targets
+        at = np.where(reached.any(axis=0), spent[reached.argmax(axis=0)], np.inf)
+        found.append(run._replace(hits=np.where(at <= run.budget, at, np.inf)))
+    return found
+
+
+def running_time(runs: Sequence[Run], target: int = -1) -> float:
+    """Return the expected running time: evaluations of all runs over the number of successes."""
+    hits = np.array([run.hits[target] for run in runs])
+    solved = np.isfinite(hits)
+    spent = np.where(solved, hits, [run.evaluations for run in runs])
+    return float(spent.sum() / solved.sum()) if solved.any() else math.inf
+
+
+def share(runs: Sequence[Run]) -> float:
+    """Return the share of all pairs of a run and a target that were reached."""
+    return float(np.mean([np.isfinite(run.hits) for run in runs]))
+
+
+def distribution(runs: Sequence[Run], evaluations: Vector) -> Vector:
+    """Return the share of pairs reached within these evaluations per variable."""
+    hits = np.sort(np.concatenate([run.hits / run.dim for run in runs]))
+    return np.searchsorted(hits, evaluations, side="right") / hits.size
+
+
+def area(runs: Sequence[Run]) -> float:
+    """Return the area under the share of targets over log evaluations, from d to the budget.
+
+    It is 1 for a run that has reached all targets with d evaluations, and 0 for one that never
+    reaches any: how much is reached, and how soon. It begins at d, because some packages evaluate
+    the starting point and others do not, which would weigh heavily on a log scale.
+    """
+    parts = []
+    for run in runs:
+        spent = np.clip(run.hits, run.dim, run.budget) / run.dim
+        parts.append(np.mean(1 - np.log(spent) / np.log(run.budget / run.dim)))
+    return float(np.mean(parts))
+
+
+def profile(times: Mapping[str, Sequence[float]], factors: Vector) -> dict[str, Vector]:
+    """Return the share of problems that each solver solves within factors of the best time.
+
+    ``times`` has the time of each solver on the same problems, infinite where it fails (E. Dolan,
+    J. More, Mathematical Programming 91, 2002).
+    """
+    table = np.array(list(times.values()), dtype=float)
+    best = table.min(axis=0)
+    with np.errstate(invalid="ignore"):
+        ratios = np.where(np.isfinite(table), table / best, np.inf)
+    shares = (ratios[:, :, None] <= factors).mean(axis=1)
+    return dict(zip(times, shares, strict=True))
+
+
+class Rank(NamedTuple):
+    """The mean rank of a solver over problems, and its 95 % interval by the bootstrap."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def grouped(runs: Iterable[Run]) -> dict[tuple[str, int], dict[str, list[Run]]]:
+    """Return the runs by problem and dimension, then by solver."""
+    groups: dict[tuple[str, int], dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        groups[run.problem, run.dim][run.solver].append(run)
+    return {key: dict(group) for key, group in groups.items()}
+
+
+def common(runs: Iterable[Run], solvers: Sequence[str]) -> list[dict[str, list[Run]]]:
+    """Return the problems that all of the solvers ran, and their runs."""
+    groups = grouped(runs).values()
+    return [
+        {name: group[name] for name in solvers} for group in groups if set(solvers) <= group.keys()
+    ]
+
+
+def ranks(problems: Sequence[Mapping[str, Sequence[Run]]]) -> dict[str, Rank]:
+    """Return the mean ranks of solvers, 1 for the best, by the area of each problem.
+
+    The bootstrap draws problems, and for each of them runs of each solver.
+    """
+    names = list(problems[0])
+    rng = np.random.default_rng(0)
+    means, drawn = [], []  # of the areas: of all runs, and of each sample
+    for problem in problems:
+        areas = [np.array([area([run]) for run in problem[name]]) for name in names]
+        means.append([of.mean() for of in areas])
+        drawn.append([rng.choice(of, (RESAMPLES, of.size)).mean(axis=1) for of in areas])
+    mean = _ranks(np.array(means)).mean(axis=0)
+    sampled = _ranks(np.array(drawn).transpose(2, 0, 1))  # by sample, problem and solver
+    chosen = rng.integers(len(problems), size=(RESAMPLES, len(problems)))
+    samples = np.take_along_axis(sampled, chosen[:, :, None], axis=1).mean(axis=1)
+    low, high = np.percentile(samples, [2.5, 97.5], axis=0)
+    return {n: Rank(*map(float, three)) for n, *three in zip(names, mean, low, high, strict=True)}
+
+
+def _ranks(areas: Vector) -> Vector:
+    """Return the ranks along the last axis, 1 for the largest; equal ones share their ranks."""
+    others, mine = areas[..., None, :], areas[..., :, None]
+    equal = (others == mine).sum(axis=-1) - 1
+    return np.asarray(1 + (others > mine).sum(axis=-1) + equal / 2)
+
+
+def medians(runs: Sequence[Run], of: Callable[[Run], float]) -> tuple[float, float, float]:
+    """Return the median and the quartiles of something over runs."""
+    values = np.array([of(run) for run in runs])
+    low, middle, high = np.percentile(values, [25, 50, 75])
+    return float(middle), float(low), float(high)

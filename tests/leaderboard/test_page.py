@@ -1,0 +1,58 @@
+"""docs/leaderboard.md is made from the stored rows."""
+
+import pytest
+from leaderboard import report
+from pages import with_tables
+
+
+@pytest.fixture(scope="module")
+def found():
+    return report.all_comparisons()
+
+
+def test_the_tables_are_those_of_the_rows(found):
+    page = report.PAGE.read_text(encoding="utf-8")
+    tables = report.tables(found)
+    assert page.count("<!-- table:") == len(tables)
+    assert with_tables(page, tables) == page, "run benchmarks/leaderboard report"
+
+
+def test_the_lines_of_the_picture_end_at_the_shares(found):
+    pytest.importorskip("matplotlib", reason="needs the extra plot")
+    from leaderboard import pictures, statistics
+
+    comparison = next(one for one in found if one.title == report.FRONT[0])
+    axes = pictures.front([comparison]).axes[0]
+    for line, name in zip(axes.lines, pictures.shown(comparison), strict=True):
+        share = statistics.share(comparison.of(name))
+        assert line.get_ydata()[-1] == pytest.approx(share)
+
+
+def test_the_page_for_a_browser_needs_nothing_else(found):
+    pytest.importorskip("matplotlib", reason="needs the extra plot")
+    text = report.as_html(found[:1])
+    assert text.count('<img src="data:image/png') == 1
+    assert "http" not in text
+
+
+def test_what_the_page_says_about_real_problems(found):
+    from leaderboard.statistics import grouped, medians
+
+    real = next(one for one in found if one.title == "real")
+    best = {
+        problem: {name: medians(runs, lambda run: run.best)[0] for name, runs in of.items()}
+        for (problem, _), of in grouped(real.runs).items()
+    }
+    assert min(best["slide-100"], key=best["slide-100"].get) == "SciPy dual annealing"
+
+
+def test_what_the_page_says_about_smooth_functions(found):
+    from leaderboard.statistics import area
+
+    large = next(one for one in found if one.title == report.FRONT[0])
+    first = {
+        problem["auto"][0].problem: max(problem, key=lambda name: area(problem[name]))
+        for problem in large.problems
+    }
+    smooth = ("f1", "f5", "f8", "f9", "f11", "f12", "f14")  # sphere, slope, Rosenbrock, ...
+    assert all(first[name] == "SciPy dual annealing" for name in smooth)

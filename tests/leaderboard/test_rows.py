@@ -1,0 +1,113 @@
+"""Rows: a run that is killed and resumed has the same ones, and a changed one is found."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from benchmark_modules import BENCHMARKS
+from leaderboard import commands, rows
+from leaderboard.suites import SUITES
+from leaderboard.trials import Trial
+
+COMMAND = [
+    *(sys.executable, str(BENCHMARKS / "leaderboard"), "run", "--suite", "rotated", "--dims", "20"),
+    *("--problem", "sphere", "cigar", "--solver", "cr-fm-nes", "sep-cma", "--trials", "2"),
+    *("--budget", "300", "--workers", "1", "--results"),
+]
+
+
+def without_seconds(folder):
+    found = rows.stored("rotated", folder)
+    return {rows.trial_of(row): {k: v for k, v in row.items() if k != "seconds"} for row in found}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    subprocess.run([*COMMAND, folder], check=True, capture_output=True)
+    return folder
+
+
+def test_a_killed_run_resumes_with_the_same_rows(uninterrupted, tmp_path):
+    file = tmp_path / "rotated.jsonl"
+    process = subprocess.Popen(
+        [*COMMAND, tmp_path], start_new_session=True, stderr=subprocess.DEVNULL
+    )
+    while process.poll() is None and not (file.exists() and b"\n" in file.read_bytes()):
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = file.read_bytes()
+    subprocess.run([*COMMAND, tmp_path], check=True, capture_output=True)
+    assert file.read_bytes().startswith(before[: before.rfind(b"\n") + 1])
+    assert len(rows.stored("rotated", tmp_path)) == 8
+    assert without_seconds(tmp_path) == without_seconds(uninterrupted)
+
+
+def test_verify_finds_a_changed_row(uninterrupted, tmp_path, capsys):
+    kept = rows.stored("rotated", uninterrupted)
+    chosen = [row for row in kept if row["problem"] == "sphere" and row["seed"] == 1]
+    file = tmp_path / "rotated.jsonl"
+    arguments = ["verify", "--suite", "rotated", "--workers", "1", "--results", str(tmp_path)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in chosen))
+    assert commands.main(arguments) == 0
+    chosen[1]["hits"][-1] += 1
+    chosen[0]["seconds"] += 1
+    file.write_text("".join(json.dumps(row) + "\n" for row in chosen))
+    assert commands.main(arguments) == 1
+    assert capsys.readouterr().out.count("DIFFERENT") == 1
+
+
+def test_stored_rows_are_unique_and_of_known_suites():
+    for name, suite in SUITES.items():
+        found = rows.stored(name)
+        trials = [rows.trial_of(row) for row in found]
+        assert len(set(trials)) == len(trials)
+        for row in found:
+            assert row["problem"] in suite.problems(row["dim"])
+            assert row["solver"] in suite.solvers
+            assert row["evaluations"] <= row["budget"]
+            hits = row.get("hits", [])
+            assert hits == sorted(hits)
+
+
+def test_wrong_arguments_are_named(capsys):
+    assert commands.main(["run", "--suite", "rotated", "--dims", "7"]) == 2
+    assert "dims" in capsys.readouterr().err
+    assert commands.main(["run", "--suite", "rotated", "--dims", "20", "--solver", "x"]) == 2
+    assert "'x'" in capsys.readouterr().err
+
+
+def test_a_package_that_is_missing_is_named(capsys, monkeypatch):
+    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: None)
+    options = commands._parser().parse_args(["run", "--suite", "lsgo", "--solver", "auto"])
+    assert commands.plan(options) == []
+    assert "cec2013lsgo" in capsys.readouterr().err
+
+
+def test_a_solver_that_fails_is_named_and_not_stored(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(
+        rows, "run_all", lambda function, tasks, workers: [(t, function(t)) for t in tasks]
+    )
+
+    def fails(start):
+        raise ZeroDivisionError("of the package")
+
+    solvers = SUITES["rotated"].solvers
+    monkeypatch.setitem(solvers, "random", solvers["random"]._replace(run=fails))
+    trials = [Trial("rotated", "sphere", 20, name, 1, 100) for name in ("random", "cr-fm-nes")]
+    assert rows.run(trials, 1, tmp_path) == 1
+    assert [row["solver"] for row in rows.stored("rotated", tmp_path)] == ["cr-fm-nes"]
+    assert "ZeroDivisionError: of the package" in capsys.readouterr().err
+
+
+def test_rows_are_forgotten_trial_by_trial(uninterrupted, tmp_path):
+    file = tmp_path / "rotated.jsonl"
+    file.write_bytes((uninterrupted / "rotated.jsonl").read_bytes())
+    before = rows.stored("rotated", tmp_path)
+    rows.forget([rows.trial_of(before[2])], tmp_path)
+    assert rows.stored("rotated", tmp_path) == before[:2] + before[3:]
