@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fmnes
+from fmnes._optimizer import Kept
 
 KEPT = Path(__file__).parent / "results/auto_speed.json"
 DIMS = (80, 1000, 10_000, 100_000)
@@ -39,7 +40,7 @@ def with_axes(dim: int, axes: int) -> fmnes.Optimizer:
     S[: (axes + 1) // 2], S[room - axes // 2 :] = 9.0, 1 / 9.0
     V = np.zeros((dim, room))
     V[:, S != 1] = directions(dim, axes)
-    search._set_engine(engine.params, engine.state._replace(V=V, S=S))
+    search._set_engine(engine.params, engine.state._replace(V=V, S=S), 0, Kept())
     return search
 
 

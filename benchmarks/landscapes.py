@@ -26,7 +26,7 @@ import fmnes
 KEPT = Path(__file__).parent / "results/landscapes.jsonl"
 PAGE = Path(__file__).parents[1] / "docs/auto.md"
 Values = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-FIXED = fmnes.Auto(adapt=None)
+RATES = fmnes.Auto(adapt="rates")
 BUDGETS = {80: 300_000, 200: 1_200_000, 1000: 3_000_000}
 
 
@@ -97,7 +97,7 @@ def run(method: str, name: str, dim: int, seed: int) -> dict[str, Any]:
         landscapes(dim, seed)[name],
         x0,
         sigma0,
-        method=FIXED if method == "auto (adapt=None)" else method,
+        method=RATES if method == "auto (adapt=rates)" else method,
         ftarget=1e-10,
         maxfevals=BUDGETS[dim],
         vectorized=True,

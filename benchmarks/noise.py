@@ -1,6 +1,6 @@
 """Noisy and rugged functions at the default population: for docs/auto.md.
 
-    python benchmarks/noise.py auto "auto (adapt=None)" cr-fm-nes --seeds 30   # keeps each run
+    python benchmarks/noise.py auto "auto (adapt=rates)" cr-fm-nes --seeds 30   # keeps each run
     python benchmarks/noise.py                                                # makes the table
 
 A run on a rugged function ends at 1e-8 or after its budget; a cell is the mean number of
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pages
-from landscapes import FIXED, cell
+from landscapes import RATES, cell
 from numpy.typing import NDArray
 
 import fmnes
@@ -84,7 +84,7 @@ def run(method: str, name: str, seed: int) -> dict[str, Any]:
         lambda x: problem.values(x, rng),
         np.full(problem.dim, problem.x0),
         problem.sigma0,
-        method=FIXED if method == "auto (adapt=None)" else method,
+        method=RATES if method == "auto (adapt=rates)" else method,
         ftarget=problem.ftarget,
         maxfevals=problem.budget,
         stopping=fmnes.Stopping(tolx=0.0),  # Schaffer's function is 1e-8 where x is 1e-20

@@ -17,6 +17,9 @@ namespace fmnes {
 
 // Directions are the two scouts, the long one first, and then the axes, longest first.
 constexpr int64_t SCOUTS = 2;
+// The averages that learning rates are found from, in their order; see fmnes/algorithms/_rates.py.
+enum MeanAverage { SIGNAL, NOISE, SEEN, MEAN_AVERAGES };
+enum SigmaAverage { GRADIENT, SQUARE, SIGMA_AVERAGES };
 
 // The vectors of a generation. They lie where the draws were, which have been read: the sums of z
 // by the weights of CR-FM-NES, by those of the mean, by those of a fresh scout; the path q; the
@@ -61,7 +64,7 @@ class AutoSearch {
     // === State; vectors have `groups` whole groups, with D = 1 and zeros behind the last ===
     double sigma = 1;
     Array<T> mean, D, p_sigma, p_c, D_gradient, m_gradient;
-    double eta = 1, m_averages[3] = {}, sigma_averages[2] = {};  // see auto_rates.hpp
+    double eta = 1, m_averages[MEAN_AVERAGES] = {}, sigma_averages[SIGMA_AVERAGES] = {};
     double D_signal = 0, D_noise = 1, evidence[SCOUTS] = {}, scout_norm2[SCOUTS] = {};
     int64_t room = 0, k = 0;  // axes that there is memory for, and axes
     Array<T> frame;           // (groups, SCOUTS + room, GROUP): the directions

@@ -42,7 +42,8 @@ RateFactors next_rates(AutoSearch<T>& s, double g_E, double g2, double G_sigma) 
     const NoiseConstants& constant = s.noise;
     constexpr double TINY = std::numeric_limits<T>::min();
     const double eta = s.eta, b = m_window(s), c = constant.sigma_window;
-    double &signal = s.m_averages[0], &noise = s.m_averages[1], &seen = s.m_averages[2];
+    double &signal = s.m_averages[SIGNAL], &noise = s.m_averages[NOISE];
+    double& seen = s.m_averages[SEEN];
     seen = rounded1<T>(seen + b * (1 - seen));
     const double product = g_E / seen;  // (k)
     signal = rounded1<T>(signal + b * (product - signal));
@@ -51,7 +52,7 @@ RateFactors next_rates(AutoSearch<T>& s, double g_E, double g2, double G_sigma) 
     const double change = constant.speed * (product / size / constant.least_ratio - eta);  // (l)
     const double factor = exp1(within(change, -constant.most_change, constant.most_change));
     s.eta = rounded1<T>(within(eta * factor, constant.least_rate, 1));
-    double &G = s.sigma_averages[0], &G2 = s.sigma_averages[1];
+    double &G = s.sigma_averages[GRADIENT], &G2 = s.sigma_averages[SQUARE];
     G = rounded1<T>(G + c * (G_sigma - G));
     G2 = rounded1<T>(G2 + c * (G_sigma * G_sigma - G2));
     const double clear = (G * G - c / (2 - c) * G2) / larger(G2 - G * G, TINY);

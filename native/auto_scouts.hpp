@@ -73,6 +73,10 @@ void turn(AutoSearch<T>& s, AutoNow& now, int64_t axes) {
     for (int64_t c = 0; c < axes; ++c) s.S[c] = s.S_new[c];
 }
 
+// Where the sums of scout i begin: its products with the axes, then its length squared. Those of
+// scout number SCOUTS, which does not exist, begin after all of them.
+FMNES_INLINE int64_t sums_of_scout(int64_t i, int64_t axes) { return i * (axes + 1); }
+
 // The products of scouts and axes, and of scouts with themselves, in some groups.
 template <class T>
 void add_scouts(AutoSearch<T>& s, int64_t first, int64_t last, int64_t axes, double* sums) {
@@ -90,7 +94,7 @@ void add_scouts(AutoSearch<T>& s, int64_t first, int64_t last, int64_t axes, dou
 template <class T>
 void read_scouts(AutoSearch<T>& s) {
     for (int64_t i = 0; i < SCOUTS; ++i) {
-        const double* sums = &s.totals[i * (s.k + 1)];
+        const double* sums = &s.totals[sums_of_scout(i, s.k)];
         for (int64_t c = 0; c < s.k; ++c) s.V_scouts[i][c] = sums[c];
         s.scout_norm2[i] = sums[s.k];
     }
@@ -99,6 +103,7 @@ void read_scouts(AutoSearch<T>& s) {
 // V <- V of_V, with `axes` columns. Their sums of fourth powers are left in `lengths`.
 template <class T>
 void set_axes(AutoSearch<T>& s, int64_t axes) {
+    const int64_t fourth_powers = sums_of_scout(SCOUTS, axes);
     const auto body = [&](int64_t first, int64_t last, Part<Nothing>& part) {
         for (int64_t group = first; group < last; ++group) {
             combine_all(s, group, true, axes, part.group);
@@ -112,15 +117,15 @@ void set_axes(AutoSearch<T>& s, int64_t axes) {
                 const f64 V = load(s.axis(c, j));
                 return V * V;
             };
-            part.sums[SCOUTS * (axes + 1) + c] += sum_over(first, last, V2, V2);
+            part.sums[fourth_powers + c] += sum_over(first, last, V2, V2);
         }
     };
-    each_part<Nothing>(s, SCOUTS * (axes + 1) + axes, 0, body);
+    each_part<Nothing>(s, fourth_powers + axes, 0, body);
     s.k = axes;
     read_scouts(s);
     for (int64_t c = 0; c < axes; ++c) {
         s.S[c] = rounded1<T>(s.S_new[c]);
-        s.lengths[c] = s.totals[SCOUTS * (axes + 1) + c];
+        s.lengths[c] = s.totals[fourth_powers + c];
     }
 }
 
@@ -129,7 +134,7 @@ void look_at_scouts(AutoSearch<T>& s) {
     const auto body = [&](int64_t first, int64_t last, Part<Nothing>& part) {
         add_scouts(s, first, last, s.k, part.sums);
     };
-    each_part<Nothing>(s, SCOUTS * (s.k + 1), 0, body);
+    each_part<Nothing>(s, sums_of_scout(SCOUTS, s.k), 0, body);
     read_scouts(s);
 }
 

@@ -111,7 +111,7 @@ int64_t step_within(AutoSearch<T>& s, AutoNow& now, double a_max) {
     const double* q = &s.q_along[SCOUTS];
     const Small &M = s.M, &N = s.N, &H = s.H, &Z = s.Z, &P = s.P;
     read_gram(s, k, H);
-    const double* U2 = &s.totals[pairs(k)];
+    const double* U2 = after_gram(s, k);
     double size = a_max;
     const auto slow = [&](int64_t c) {
         const double root = std::sqrt(s.S[c]);
@@ -170,7 +170,7 @@ int64_t step_out(AutoSearch<T>& s) {
     const int64_t k = s.k, wide = padded(s.k);
     const Small &gram = s.M, &root = s.N, &inverse = s.H, &stretch = s.Z, &U = s.U;
     read_gram(s, k, gram);
-    const double* before = &s.totals[pairs(k)];
+    const double* before = after_gram(s, k);
     for (int64_t c = 0; c < k; ++c) {
         const double S = s.S[c] > 1 ? s.S[c] : 1 / s.S[c];
         s.tilt[c] = std::sqrt(gram[c][c]);

@@ -68,7 +68,8 @@ FMNES_INLINE double sum_over(int64_t first, int64_t last, X x, Y y) {
     return sum(even + odd);
 }
 
-// sums[c (c + 1)/2 + b] += sum_j a_j V_jb V_jc for b <= c, over some groups; a = 1 if it is null.
+// sums[n] += sum_j a_j V_j,b+n V_jc for n < N, over some groups; a is the step of log D if `scaled`,
+// and else 1.
 template <int N, class T>
 FMNES_INLINE void add_pairs(AutoSearch<T>& s, bool scaled, int64_t first, int64_t last, int64_t b,
                             int64_t c, double* sums) {
@@ -83,6 +84,7 @@ FMNES_INLINE void add_pairs(AutoSearch<T>& s, bool scaled, int64_t first, int64_
     for (int n = 0; n < N; ++n) sums[n] += sum(total[n]);
 }
 
+// sums[c (c + 1)/2 + b] += sum_j a_j V_jb V_jc for b <= c, over some groups.
 template <class T>
 void add_gram(AutoSearch<T>& s, bool scaled, int64_t axes, int64_t first, int64_t last,
               double* sums) {
@@ -95,6 +97,12 @@ void add_gram(AutoSearch<T>& s, bool scaled, int64_t axes, int64_t first, int64_
 }
 
 FMNES_INLINE int64_t pairs(int64_t axes) { return axes * (axes + 1) / 2; }
+
+// The totals that follow those of add_gram().
+template <class T>
+const double* after_gram(const AutoSearch<T>& s, int64_t axes) {
+    return &s.totals[pairs(axes)];
+}
 
 // The symmetric matrix of the totals of add_gram().
 template <class T>

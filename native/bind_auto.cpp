@@ -78,15 +78,15 @@ static void set_state(PythonAuto<T>& s, Strided<T> mean, double sigma, Strided<T
     expect("scouts", s.dim, "rows", scouts.shape(0));
     expect("scouts", SCOUTS, "columns", scouts.shape(1));
     expect("evidence", SCOUTS, "numbers", evidence.size());
-    expect("m_averages", 3, "numbers", m_averages.size());
-    expect("sigma_averages", 2, "numbers", sigma_averages.size());
+    expect("m_averages", MEAN_AVERAGES, "numbers", m_averages.size());
+    expect("sigma_averages", SIGMA_AVERAGES, "numbers", sigma_averages.size());
     if (S.size() == 0) refuse("S: expected at least one number, got none");
     if (initial) expect("initial", s.dim, "numbers", initial->size());
     for (const Vector& vector : vectors) copy(vector.from, vector.to);
     set_axes(s, V, S, scouts);
     for (int64_t i = 0; i < SCOUTS; ++i) s.evidence[i] = evidence.data()[i];
-    std::copy_n(m_averages.data(), 3, s.m_averages);
-    std::copy_n(sigma_averages.data(), 2, s.sigma_averages);
+    std::copy_n(m_averages.data(), MEAN_AVERAGES, s.m_averages);
+    std::copy_n(sigma_averages.data(), SIGMA_AVERAGES, s.sigma_averages);
     s.eta = eta, s.sigma = sigma, s.D_signal = D_signal, s.D_noise = D_noise;
     s.tolx = tolx, s.drawn = false;
     s.initial.resize(s.groups * GROUP);
@@ -110,10 +110,12 @@ static void get_state(PythonAuto<T>& s, Output<T, 2> V, Output<T, 1> S, Output<T
     expect("scouts", s.dim, "rows", scouts.shape(0));
     expect("scouts", SCOUTS, "columns", scouts.shape(1));
     expect("evidence", SCOUTS, "numbers", evidence.size());
-    expect("m_averages", 3, "numbers", m_averages.size());
-    expect("sigma_averages", 2, "numbers", sigma_averages.size());
-    for (int64_t i = 0; i < 3; ++i) m_averages.data()[i] = static_cast<T>(s.m_averages[i]);
-    for (int64_t i = 0; i < 2; ++i) sigma_averages.data()[i] = static_cast<T>(s.sigma_averages[i]);
+    expect("m_averages", MEAN_AVERAGES, "numbers", m_averages.size());
+    expect("sigma_averages", SIGMA_AVERAGES, "numbers", sigma_averages.size());
+    for (int64_t i = 0; i < MEAN_AVERAGES; ++i)
+        m_averages.data()[i] = static_cast<T>(s.m_averages[i]);
+    for (int64_t i = 0; i < SIGMA_AVERAGES; ++i)
+        sigma_averages.data()[i] = static_cast<T>(s.sigma_averages[i]);
     for (int64_t c = 0; c < s.room; ++c) S.data()[c] = 1;
     std::fill_n(V.data(), s.dim * s.room, T{0});
     for (int64_t axis = 0; axis < s.k; ++axis) {

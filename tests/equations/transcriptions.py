@@ -362,17 +362,17 @@ def auto_ask(state, z):
     return np.array([state["m"] + state["sigma"] * A @ zi for zi in both_halves(z)])
 
 
-def auto_normal_scores(lam):
+def auto_omega(lam):
     """omega of (b), best first."""
     hat = [w / sum(w_hat(lam)) for w in w_hat(lam)]
     u = [-NormalDist().inv_cdf((i - 0.375) / (lam + 0.25)) for i in range(1, lam + 1)]
     factor = sum(h * ui for h, ui in zip(hat, u, strict=True)) / sum(ui**2 for ui in u)
-    return [ui * factor for ui in u]
+    return [(ui * factor + h - 1 / lam) / 2 for ui, h in zip(u, hat, strict=True)]
 
 
 def auto_shape_weights(f, z):
     """w of (b), of each candidate."""
-    omega = weight_of_each(auto_normal_scores(len(z)), f, z)
+    omega = weight_of_each(auto_omega(len(z)), f, z)
     return [o * len(zi) / (zi @ zi) for o, zi in zip(omega, z, strict=True)]
 
 
@@ -390,7 +390,7 @@ def auto_tell(state, z, f):
     if phase == "stag":
         rate_sigma = max(rate_sigma, math.tanh(d / (64 * mu_eff)))
     G_sigma = sum(wi * (zi @ zi) for wi, zi in zip(w_CR, z, strict=True)) / d
-    omega = np.array(weight_of_each(auto_normal_scores(lam), f, z))
+    omega = np.array(weight_of_each(auto_omega(lam), f, z))
     hat = np.array(weight_of_each(w_hat(lam), f, z)) / sum(w_hat(lam))
     w_mean = omega + w_CR - (hat - 1 / lam)
     rates, r_sigma = auto_rates(state, weighted(omega, z), G_sigma, lam)
@@ -404,7 +404,7 @@ def auto_tell(state, z, f):
     w = auto_shape_weights(f, z)
     if state["B"].size > 0:
         q = (1 - c_c) * state["p_c"] + step
-        return new | auto_matrix(state["B"], q, lam_F, w, z)
+        return new | auto_matrix(new, q, lam_F, w, z)
     new["p_c"] = (1 - c_c) * state["p_c"] + D * (root @ step)
     return new | auto_axes(state, new["p_c"], phase, lam_F, w_CR, w, z)
 
@@ -426,7 +426,9 @@ def auto_rates(state, g, G_sigma, lam):
     ratio = (mean_G**2 - 0.1 / 1.9 * mean_G2) / (mean_G2 - mean_G**2)
     c = sum(h * ui for h, ui in zip(hat, u, strict=True))
     lengths = min(max(ratio * sum(h**2 for h in hat) / c**2, 0.0), 1.0)
-    linear = max(signal / noise * d / sum(ui**2 for ui in u), 0.0)
+    omega = auto_omega(lam)
+    ideal = sum(o * ui for o, ui in zip(omega, u, strict=True)) ** 2 / sum(o**2 for o in omega)
+    linear = max(signal / noise * d / ideal, 0.0)
     new = {
         "eta": new_eta,
         "E_m": (1 - b) * state["E_m"] + b * g,
@@ -436,18 +438,20 @@ def auto_rates(state, g, G_sigma, lam):
     return new, min(1.0, new_eta + max(0.0, lengths - 10 * linear) ** 2)
 
 
-def auto_matrix(B, q, lam_F, w, z):
-    """(j)."""
+def auto_matrix(state, q, lam_F, w, z):
+    """(j) and (o)."""
     lam, d = len(z), len(q)
     mu_eff = mu_eff_nes(lam)
     c_1 = 1 / (2 * ((d + 1) / 2 + 1) * (d + 1) ** 0.75 + mu_eff / 2)
-    c_mu = 4 * min(c_1 * (mu_eff + 1 / mu_eff - 2 + lam / (2 * (lam + 5))), 1 - c_1)
+    c = c_1 * (mu_eff + 1 / mu_eff - 2 + lam / (2 * (lam + 5)))
+    c_mu = 4 * c / (1 + 12 * c)
     G = weighted(w, [np.outer(zi, zi) for zi in z])
     half = lam_F / lam * (c_mu * G + c_1 * np.outer(q, q)) / 2
     values, vectors = np.linalg.eigh(half)
     half = vectors @ np.diag(np.clip(values, -0.35, 0.35)) @ vectors.T
     half = half - np.trace(half) / d * np.eye(d)
-    return {"B": B @ expm(half), "p_c": expm(-half) @ q}
+    sigma = state["sigma"] * math.exp(-2 * np.trace(half @ half) / d)
+    return {"B": state["B"] @ expm(half), "p_c": expm(-half) @ q, "sigma": sigma}
 
 
 def auto_axes(state, p_c, phase, lam_F, w_CR, w, z):

@@ -154,7 +154,7 @@ def problem(name, dim):
     }[name]
 
 
-@pytest.mark.parametrize("dim", [9, 40])
+@pytest.mark.parametrize("dim", [12, 40])
 @pytest.mark.parametrize("name", ["sphere", "ellipsoid", "three long", "short", "steps", "wall"])
 def test_every_generation_of_a_run(name, dim):
     """From each state that the pure functions reach: axes come, go, and are handed to D."""

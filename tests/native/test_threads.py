@@ -68,8 +68,13 @@ def test_the_environment_says_how_many(variables, number):
     assert started_with(**variables).stdout == f"{number}\n"
 
 
-@pytest.mark.parametrize("variable", ["FMNES_NUM_THREADS", "OMP_NUM_THREADS"])
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "1025"])
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        *(("FMNES_NUM_THREADS", text) for text in ("0", "-1", "two", "1.5", "1025")),
+        ("OMP_NUM_THREADS", "two"),
+    ],
+)
 def test_a_wrong_number_in_the_environment_is_an_error(variable, text):
     message = started_with(**{variable: text}).stderr
     assert re.search(rf"ValueError: {variable}: expected .* got '{text}'\n$", message)

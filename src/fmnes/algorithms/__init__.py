@@ -6,7 +6,7 @@ to generation), and the pure functions of `Algorithm`. What several methods shar
 whose names start with an underscore.
 """
 
-import dataclasses
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 from fmnes._arrays import Array
@@ -23,10 +23,11 @@ from fmnes.algorithms import (
     xnes,
 )
 from fmnes.algorithms._records import Shape, Summary
+from fmnes.algorithms._settings import MethodSettings as MethodSettings
 
 
 class Algorithm(Protocol):
-    """What the module of a method offers: four constants, three records and eleven functions.
+    """What the module of a method offers: four constants, three records and twelve functions.
 
     A module of pure functions satisfies this Protocol; the type checker compares each module of
     the registry with it. `Params` and `State` are NamedTuples:
@@ -38,9 +39,9 @@ class Algorithm(Protocol):
     - `State` holds arrays of one dtype on one device, of which the search reads `mean`. It is saved
       in checkpoints under the names of its fields. Its arrays keep their shapes, apart from those
       that `GROWING` lists.
-    - `Settings` is a frozen dataclass that checks its fields (`fmnes._checks.fields`), apart from
-      `D`, `v` and `C`: these are checked when a search starts, because only then is d known, and
-      become the `Shape` given to `init`.
+    - `Settings` is a `MethodSettings`, a frozen dataclass that checks its fields
+      (`fmnes._checks.fields`), apart from `D`, `v` and `C`: these are checked when a search starts,
+      because only then is d known, and become the `Shape` given to `init`.
 
     The functions work on arrays of any library, under `jit`, `vmap` and `scan` too: no item
     assignment, and no Python ``if`` on array values.
@@ -53,7 +54,7 @@ class Algorithm(Protocol):
     # other name a number from 0 to d, the same one for all arrays. They are not all 0. {} for most
     # methods.
     GROWING: dict[str, tuple[str, ...]]
-    Settings: type[Any]
+    Settings: type[Any]  # a subclass of MethodSettings
     Params: type[Any]
     State: type[Any]
 
@@ -98,22 +99,10 @@ class Algorithm(Protocol):
         """
 
     def shape(self, params: Any, state: Any) -> Shape:
-        """The part of the state that a warm start takes over beside the mean and sigma."""
+        """The part of the state that a warm start takes over, apart from the mean and sigma."""
 
     def summary(self, params: Any, state: Any) -> Summary:
         """What the history and the stopping rules read."""
-
-
-def with_fixed_rates(settings: Any) -> Any:
-    """The settings for a search with integers, choices or constraints.
-
-    The method does not see where the centres of discrete variables are, so that its own mean drifts
-    along their coordinates, and it does not see the multipliers of constraints, which change the
-    values from one generation to the next. The learning rates of "auto" would take both for noise.
-    """
-    if isinstance(settings, auto.Auto):
-        return dataclasses.replace(settings, adapt=None)
-    return settings
 
 
 MethodName = Literal[
@@ -128,18 +117,6 @@ MethodName = Literal[
     "sep-cma",
     "cma-es",
 ]
-MethodSettings = (
-    auto.Auto
-    | cr_fm_nes.CRFMNES
-    | fm_nes.FMNES
-    | dx_nes_ic.DXNESIC
-    | xnes.XNES
-    | snes.SNES
-    | r1_nes.R1NES
-    | vd_cma.VDCMA
-    | sep_cma.SepCMA
-    | cma_es.CMAES
-)
 METHODS: dict[MethodName, Algorithm] = {
     "auto": auto,
     "cr-fm-nes": cr_fm_nes,
@@ -151,4 +128,11 @@ METHODS: dict[MethodName, Algorithm] = {
     "vd-cma": vd_cma,
     "sep-cma": sep_cma,
     "cma-es": cma_es,
+}
+
+# Records of methods that files of earlier versions hold without some of their fields: functions
+# that return the fields, complete. `storage` calls them when it reads a file.
+UPGRADES: dict[type[Any], Callable[[dict[str, Any]], dict[str, Any]]] = {
+    auto.Auto: auto.upgraded_settings,
+    auto.State: auto.upgraded_state,
 }

@@ -21,12 +21,12 @@ class Axes(NamedTuple):
     S: Array  # (K,)
 
 
-class Moments(NamedTuple):
-    """A symmetric matrix G = sum_i w_i z_i z_i^T - t I, as far as the model can follow it."""
+class AxesMoments(NamedTuple):
+    """What the model can represent of a symmetric matrix G = sum_i w_i z_i z_i^T - t I."""
 
     M: Array  # (K, K): V^T G V, within the axes
     X: Array  # (d, K): Q G V with Q = I - V V^T, from the axes outwards
-    q: Array  # (d,): the diagonal of Q G Q, beside the axes
+    q: Array  # (d,): the diagonal of Q G Q, orthogonal to the axes
 
 
 def stretched(xp: Namespace, axes: Axes, rows: Array, power: float = 0.5) -> Array:
@@ -45,17 +45,17 @@ def in_use(xp: Namespace, axes: Axes) -> Array:
     return xp.astype(axes.S != 1, axes.S.dtype)
 
 
-def moments(xp: Namespace, axes: Axes, w: Array, z: Array, t: Array) -> Moments:
+def moments(xp: Namespace, axes: Axes, w: Array, z: Array, t: Array) -> AxesMoments:
     """The parts of G = sum_i w_i z_i z_i^T - t I that lie in the tangent space of the model (c)."""
     V = axes.V
     along = z @ V
-    beside = z - along @ V.T
+    orthogonal = z - along @ V.T
     weighted = w[:, None] * along
     eye = xp.eye(V.shape[1], dtype=V.dtype, device=device(V))
-    return Moments(
+    return AxesMoments(
         along.T @ weighted - t * in_use(xp, axes) * eye,
-        beside.T @ weighted,
-        w @ (beside * beside) - t * (1 - norm2(xp, V)),
+        orthogonal.T @ weighted,
+        w @ (orthogonal * orthogonal) - t * (1 - norm2(xp, V)),
     )
 
 
@@ -75,7 +75,7 @@ def rates_of(xp: Namespace, axes: Axes, long: float, short: float) -> Array:
     return xp.where(axes.S > 1, long * used, short * used)
 
 
-class Step(NamedTuple):
+class AxesStep(NamedTuple):
     """The natural gradient of all parts of the model, already multiplied by the learning rates."""
 
     a: Array  # (d,): of log D
@@ -83,16 +83,18 @@ class Step(NamedTuple):
     Y: Array  # (d, K): of R, from the axes outwards
 
 
-def joint_step(xp: Namespace, axes: Axes, a: Array, M: Array, X: Array) -> Step:
+def joint_step(xp: Namespace, axes: Axes, a: Array, M: Array, X: Array) -> AxesStep:
     """The step of R once D takes a: what D does to the axes is taken back (e)."""
     V, S = axes
     c = xp.sqrt(xp.where(S > 1, 1 / S, S))
     aV = a[:, None] * V
     B = V.T @ aV
-    return Step(a, M - 2 * c[:, None] * B * c, X - 2 * (aV - V @ B) * c)
+    return AxesStep(a, M - 2 * c[:, None] * B * c, X - 2 * (aV - V @ B) * c)
 
 
-def moved(xp: Namespace, D: Array, axes: Axes, step: Step, largest: float) -> tuple[Array, Axes]:
+def moved(
+    xp: Namespace, D: Array, axes: Axes, step: AxesStep, largest: float
+) -> tuple[Array, Axes]:
     """D and the axes after a step, of which no part changes a length by more than ``largest``."""
     used = in_use(xp, axes)
     # sqrt(S)/(S - 1) makes a change of V of a natural gradient, for long and short axes alike (f).
@@ -172,7 +174,7 @@ def _unit(xp: Namespace, U: Array) -> tuple[Array, Array]:
     return U / xp.where(lengths > 0, lengths, 1.0), lengths
 
 
-S_LIMIT = 1e14  # beyond it an axis is not resolved beside the others
+S_LIMIT = 1e14  # beyond it an axis is too long for the others to be resolved
 S_NEAR_1 = 1e-3  # an axis this close to 1 is dropped
 
 

@@ -59,7 +59,7 @@ def mirrored_ask(params: Any, state: Any, z: Array) -> Array:
 
 @blas.one_thread
 def shape(params: Any, state: Any) -> Shape:
-    """The part of the state that a warm start takes over beside the mean and sigma: B B^T."""
+    """The part of the state that a warm start takes over, apart from mean and sigma: B B^T."""
     xp, B = array_namespace(state.B), state.B
     C = B @ B.T
     return Shape(D=xp.sqrt(norm2(xp, B)), C=(C + C.T) / 2)

@@ -31,7 +31,9 @@ class RateParams(NamedTuple):
     longest: float = 0.002  # and not over more than 1/longest
     sigma_window: float = 0.1
     widening: float = 0.3  # sigma grows by the fall of the rate to this power
-    settled: float = 10.0  # sigma may fall faster than the mean if its part is this many times more
+    # Sigma may fall faster than the mean if the lengths of the draws decide the ranking this many
+    # times more than a linear function does.
+    settled: float = 10.0
 
 
 class Rates(NamedTuple):
@@ -54,19 +56,24 @@ class Factors(NamedTuple):
 def rate_params(
     dim: int,
     w_hat: NDArray[np.float64],
+    scores: NDArray[np.float64],
     normal_scores: NDArray[np.float64],
     *,
     fixed: bool = False,
 ) -> RateParams:
-    """The constants, from the weights of sigma and the expected ordered normal numbers.
+    """The constants, from the weights of sigma and the mean, and expected ordered normal numbers.
 
     With ``fixed`` all rates stay at 1.
     """
-    signal = float(w_hat @ normal_scores)
+
+    def ratio(weights: NDArray[np.float64]) -> float:
+        """The squared signal over the noise, if one normal number decides the ranking."""
+        return float(weights @ normal_scores) ** 2 / float(weights @ weights)
+
     return RateParams(
         least_ratio=0.15 / math.sqrt(dim),
-        linear_ratio=float(normal_scores @ normal_scores) / dim,
-        sigma_ratio=signal * signal / float(w_hat @ w_hat),
+        linear_ratio=ratio(scores) / dim,
+        sigma_ratio=ratio(w_hat),
         least_rate=1.0 if fixed else 1e-4,
     )
 

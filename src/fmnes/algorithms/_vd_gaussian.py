@@ -17,7 +17,7 @@ from array_api_compat import array_namespace
 from fmnes import kernels
 from fmnes._arrays import Array, Namespace
 from fmnes.algorithms._records import Shape, Summary, diagonal_of
-from fmnes.algorithms._vectors import at_least, at_most, norm2
+from fmnes.algorithms._vectors import VARIABLES, at_least, at_most, norm2
 
 
 class Direction(NamedTuple):
@@ -56,12 +56,12 @@ def direction_of(xp: Namespace, v: Array) -> Direction:
 # === What a method with this model offers; its state has the fields mean, sigma, D and v ===
 
 
-def initial(xp: Namespace, shape: Shape, z: Array) -> tuple[Array, Array]:
+def initial(xp: Namespace, dim: int, shape: Shape, z: Array) -> tuple[Array, Array]:
     """D and v of the first state; v is z / sqrt(d) for the draw z of shape (d,) if none is given.
 
     Of a full matrix D takes the diagonal.
     """
-    v = shape.v if shape.v is not None else z / math.sqrt(z.shape[0])
+    v = shape.v if shape.v is not None else z / math.sqrt(dim)
     return shape.D if shape.C is None else diagonal_of(xp, shape), v
 
 
@@ -89,18 +89,24 @@ def mirrored_ask(params: Any, state: Any, z: Array) -> Array:
 
 
 def shape(params: Any, state: Any) -> Shape:
-    """The part of the state that a warm start takes over beside the mean and sigma."""
+    """The part of the state that a warm start takes over, apart from the mean and sigma."""
     return Shape(state.D, state.v)
 
 
 def summary(params: Any, state: Any) -> Summary:
     """What the history and the stopping rules read; for a method without phases."""
+    return summarised(array_namespace(state.v), state)
+
+
+def summarised(xp: Namespace, state: Any) -> Summary:
+    """The same for a given namespace."""
     sigma, D, v = state.sigma, state.D, state.v
-    xp = array_namespace(v)
     return Summary(
         sigma=sigma,
         deviations=sigma * D * xp.sqrt(1 + v * v),
-        axis_ratio=xp.max(D) / xp.min(D) * xp.sqrt(1 + norm2(xp, v)),
+        axis_ratio=xp.max(D, axis=VARIABLES)
+        / xp.min(D, axis=VARIABLES)
+        * xp.sqrt(1 + norm2(xp, v)),
         norm_v=xp.sqrt(norm2(xp, v)),
         phase=xp.zeros_like(sigma),
     )
@@ -129,12 +135,13 @@ def row_products(xp: Namespace, direction: Direction, z: Array) -> tuple[Array, 
 
 def stretch(xp: Namespace, direction: Direction, z: Array) -> Array:
     """(I + v v^T)^(1/2) z of one vector."""
-    return z + (direction.r - 1) * xp.sum(z * direction.vbar) * direction.vbar
+    along = xp.sum(z * direction.vbar, axis=VARIABLES)
+    return z + (direction.r - 1) * along * direction.vbar
 
 
 def unstretch(xp: Namespace, direction: Direction, y: Array) -> tuple[Array, Array]:
     """The z = (I + v v^T)^(-1/2) y of one vector, and its a = <z, vbar>."""
-    a = xp.sum(y * direction.vbar) / direction.r
+    a = xp.sum(y * direction.vbar, axis=VARIABLES) / direction.r
     return y - (direction.r - 1) * a * direction.vbar, a
 
 
@@ -190,7 +197,7 @@ def natural_gradient(xp: Namespace, direction: Direction, moments: Moments) -> G
     az, zz, aa, total = moments
     vv = vbar * vbar
     n2 = g - 1
-    largest = xp.max(vv)
+    largest = xp.max(vv, axis=VARIABLES)
     kappa = at_most(xp, (2 - 1 / r) / largest, 4.0)
     rest = (4 - kappa) / (g + 1) * (g / (g + 1))  # step 3: 1 - alpha^2
     alpha = xp.sqrt(1 - rest)
@@ -207,11 +214,12 @@ def natural_gradient(xp: Namespace, direction: Direction, moments: Moments) -> G
     # Step 4: (diag(H) + b vv vv^T)^(-1) s by the Sherman-Morrison formula. Its denominator
     # 1 + b <vv, vv/H> is, since sum(vv) = 1, a sum of positive terms: nothing cancels.
     vv_H = vv / H
-    denominator = 2 * xp.sum(vv_H * (at_least(xp, 1 - vv, 0.0) + rest * vv))
-    s = s / H - b / denominator * xp.sum(vv_H * s) * vv_H
+    terms = vv_H * (at_least(xp, 1 - vv, 0.0) + rest * vv)
+    denominator = 2 * xp.sum(terms, axis=VARIABLES)
+    s = s / H - b / denominator * xp.sum(vv_H * s, axis=VARIABLES) * vv_H
 
     # Steps 2 and 5 for t
-    along = 0.5 * g * (aa - total) + alpha * xp.sum(vv * s)
+    along = 0.5 * g * (aa - total) + alpha * xp.sum(vv * s, axis=VARIABLES)
     straight = r * az + along * vbar
     t = straight - alpha * (g + 1) * vbar * s
     # u = D v changes by D (t / |v| + v*s), so t_u = t + |v|^2 vbar*s. The factors of vbar*s add up

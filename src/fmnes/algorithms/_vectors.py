@@ -4,10 +4,15 @@ import numpy as np
 
 from fmnes._arrays import Array, Namespace
 
+# The axis of the variables: the last one. Functions that a search on several processes shares name
+# it in each sum, largest value and so on over the variables. Those over candidates have no axis:
+# all processes have all candidates, and each has some of the variables (`engines.sharded`).
+VARIABLES = -1
+
 
 def norm2(xp: Namespace, x: Array) -> Array:
     """|x|^2 of each row, or of a vector."""
-    return xp.sum(x * x, axis=-1)
+    return xp.sum(x * x, axis=VARIABLES)
 
 
 def at_most(xp: Namespace, x: Array, limit: float) -> Array:

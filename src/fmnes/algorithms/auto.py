@@ -10,10 +10,10 @@ There is no paper, as the method was made here in 2026. docs/methods/auto.md has
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -30,6 +30,7 @@ from fmnes.algorithms._axes_gaussian import Axes
 from fmnes.algorithms._paths import next_path, p_c_rate, path_scale
 from fmnes.algorithms._rates import RateParams, Rates
 from fmnes.algorithms._records import Shape, Summary, diagonal_of, unless_flat
+from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import at_least, at_most, choose, norm2
 from fmnes.algorithms.cr_fm_nes import fitted_eta_B
 
@@ -41,7 +42,7 @@ default_popsize = weights.even_default_popsize
 
 
 @dataclass(frozen=True, kw_only=True)
-class Auto:
+class Auto(MethodSettings):
     """Settings of the method "auto".
 
     Parameters
@@ -51,14 +52,16 @@ class Auto:
         candidate are O(d axes). By default 64, or d if that is less. A full matrix takes the place
         of the axes once there are more than d/8 of them: never if d/8 is more than this number.
     D : array_like of shape (d,), optional
-        Initial scale of each coordinate beside sigma0. Ones by default.
+        Initial scale of each coordinate, multiplied by sigma0. Ones by default.
     check_sigma0 : bool
         Whether `minimize` may start with another step size if the first generation shows that
         sigma0 is 3 times too large or 25 times too small (docs/choosing.md). True by default.
-    adapt : {"rates", None}
-        "rates", the default: the learning rates of the mean and of sigma fall if values are noisy
-        or if there are many local minima, so that the search averages over generations. None: they
-        stay at 1, as they do in searches with integers or choices.
+    adapt : {"noise", "rates", None}
+        "rates": the learning rates of the mean and of sigma fall if values are noisy or if there
+        are many local minima, so that the search averages over generations. "noise", the default:
+        `minimize` evaluates x0 twice, and does the same if the two values differ; an `Optimizer`
+        does not. None: the rates stay at 1, as they do in searches with integers, choices or
+        constraints.
 
     Examples
     --------
@@ -72,14 +75,34 @@ class Auto:
     axes: int | None = None
     D: ArrayLike | None = None
     check_sigma0: bool = True
-    adapt: Literal["rates"] | None = "rates"
+    adapt: Literal["noise", "rates"] | None = "noise"
 
     def __post_init__(self) -> None:
         checks.fields(self, check_sigma0=checks.boolean)
-        if self.adapt not in ("rates", None):
-            raise ValueError(f"adapt: expected 'rates' or None, got {self.adapt!r}")
+        if self.adapt is not None and (
+            not isinstance(self.adapt, str) or self.adapt not in ("noise", "rates")
+        ):
+            raise ValueError(f"adapt: expected 'noise', 'rates' or None, got {self.adapt!r}")
         if self.axes is not None:
             checks.fields(self, axes=partial(checks.integer, least=1))
+
+    @property
+    def tries_steps(self) -> bool:
+        """Whether the first generation may try other step sizes if sigma0 was given."""
+        return self.check_sigma0
+
+    def with_fixed_rates(self) -> "Auto":
+        """The settings with learning rates that do not follow the noise."""
+        return replace(self, adapt=None)
+
+    @property
+    def detects_noise(self) -> bool:
+        """Whether `minimize` evaluates x0 twice, to see whether the objective is noisy."""
+        return self.adapt == "noise"
+
+    def for_noise(self) -> "Auto":
+        """The settings for an objective that was found to be noisy."""
+        return replace(self, adapt="rates") if self.detects_noise else self
 
 
 Settings = Auto
@@ -97,6 +120,7 @@ class Params(NamedTuple):
     least_eta_sigma: float
     most_axes: int
     full_from: int  # number of axes from which on the matrix is full; 0: never
+    starts_full: bool  # whether the matrix is full from the start
     c_mu_full: float
     c_1_full: float
     room: int  # columns of V at the start; they double when they are all in use
@@ -130,6 +154,7 @@ class State(NamedTuple):
 
 
 _ROOM = 4  # columns of V at the start
+_EARLY = 0.3  # the matrix is full from the start if its rate is this share of the rate of D
 
 
 def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
@@ -141,32 +166,39 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
         raise ValueError(f"axes: expected at most the number of variables, {dim}, got {most_axes}")
     full_from = 1 + dim // 8
     # The rates of dd-CMA-ES for a full matrix (Akimoto and Hansen 2020). The weights below have so
-    # much less noise than rank weights that four times its c_mu is best.
+    # much less noise than rank weights that four times its c_mu is best with small populations.
     c_1_full = 1 / (2 * ((dim + 1) / 2 + 1) * (dim + 1) ** 0.75 + mu_eff / 2)
     mu_prime = mu_eff + 1 / mu_eff - 2 + popsize / (2 * (popsize + 5))
+    c_mu = mu_prime * c_1_full
+    c_mu_full = 4 * c_mu / (1 + 12 * c_mu)  # (j)
+    # A large population teaches a full matrix nearly as fast as D: it is there from the start.
+    rate_of_D = _D_RATE * float(fitted_eta_B(np, dim, np.asarray(float(popsize))))
+    starts_full = full_from <= most_axes and c_mu_full >= _EARLY * rate_of_D
+    scores = _scores(phase.w_hat)
     return Params(
         dim=dim,
         popsize=popsize,
         phase=phase,
-        scores=_scores(phase.w_hat),
+        scores=scores,
         c_c=p_c_rate(dim, mu_eff),
         c_1=max((dim - 5) / 6, 0.5) * 2 / ((dim + 1.3) ** 2 + mu_eff),
         least_eta_sigma=math.tanh(dim / (64 * mu_eff)),
         most_axes=most_axes,
         full_from=full_from if full_from <= most_axes else 0,
-        c_mu_full=4 * min(mu_prime * c_1_full, 1 - c_1_full),
+        starts_full=starts_full,
+        c_mu_full=c_mu_full,
         c_1_full=c_1_full,
         room=min(_ROOM, most_axes),
         rates=_rates.rate_params(
-            dim, phase.w_hat, _normal_scores(popsize), fixed=settings.adapt is None
+            dim, phase.w_hat, scores, _normal_scores(popsize), fixed=settings.adapt != "rates"
         ),
-        patience=1 if settings.adapt is None else 5,
+        patience=5 if settings.adapt == "rates" else 1,
     )
 
 
 def fixed(params: Params) -> Params:
     """The Params with room for all axes from the start, which a full matrix never replaces."""
-    return params._replace(room=params.most_axes, full_from=0)
+    return params._replace(room=params.most_axes, full_from=0, starts_full=False)
 
 
 def _normal_scores(popsize: int) -> NDArray[np.float64]:
@@ -178,12 +210,15 @@ def _normal_scores(popsize: int) -> NDArray[np.float64]:
 
 
 def _scores(w_hat: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Normal scores, scaled to the signal of the weights w_hat (b).
+    """Half the weights w_hat, half normal scores with the same signal (b).
 
-    For a linear function of a normal number these are the weights with the least noise.
+    For a linear function of a normal number, normal scores are the weights with the least noise.
+    They learn as much from the worst candidates as from the best ones, though, which misleads the
+    mean if the function rises much more steeply on one side than on the other.
     """
     scores = _normal_scores(w_hat.shape[0])
-    return np.asarray(scores * (w_hat @ scores) / (scores @ scores))
+    scores = scores * (w_hat @ scores) / (scores @ scores)
+    return np.asarray((scores + (w_hat - 1 / w_hat.shape[0])) / 2)
 
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
@@ -204,6 +239,9 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
         D, axes = shape.D, gaussian.with_new(xp, axes, unit[:, None], S[None])
     elif shape.C is not None and params.full_from:
         B, volume = full.normalised_root(xp, Shape(D=D, C=shape.C / (D[:, None] * D)))
+        axes = Axes(axes.V[:, :0], axes.S[:0])
+    elif params.starts_full:
+        B = xp.eye(params.dim, dtype=mean.dtype, device=device(mean))
         axes = Axes(axes.V[:, :0], axes.S[:0])
     # Sigma alone carries the volume.
     volume_D = gaussian.volume(xp, D, axes)
@@ -227,9 +265,14 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
     )
 
 
-def fixed_rates(like: Array) -> dict[str, Array]:
-    """The fields of a state that searches before format 6 did not have."""
-    return _rates.first_rates(like)._asdict()
+def upgraded_settings(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of settings, complete: before format 6, rates did not adapt."""
+    return {"adapt": None} | fields
+
+
+def upgraded_state(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a state, complete: before format 6, it had no rates."""
+    return _rates.first_rates(fields["D_gradient"])._asdict() | fields
 
 
 def _is_full(state: State) -> bool:
@@ -292,10 +335,10 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     # holds distance weights, of which the difference to w_hat is kept.
     odd_hat, _ = _by_pair(xp, params.phase.w_hat, z, f, norm_z2)
     gm = _steps(state, (odd + (selection.odd - odd_hat)) @ z)
-    # A pair at opposite ends has the weight 0, and not what rounding leaves of it with ties.
+    # Weights that cancel are 0, and not what rounding leaves of them with ties.
     rounding = float(4 * math.sqrt(params.popsize) * xp.finfo(z.dtype).eps * params.scores[0])
     w = xp.where(xp.abs(w) > rounding, w, 0.0)
-    # A direction counts, whatever the length of the draw (b).
+    # Only the direction of a draw counts, and not its length (b).
     w = w * params.dim / at_least(xp, norm_z2, xp.finfo(z.dtype).smallest_normal)
     eta_sigma = phases.eta_sigma(
         xp, params.phase, selection.phase, selection.lam_F, params.least_eta_sigma
@@ -324,7 +367,15 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
         eta_B = fitted_eta_B(xp, params.dim, selection.lam_F)
         moving = selection.phase == phases.MOVEMENT
         sample = Sample(
-            z, w, path, eta_B, params.c_1 * share, step, last_path, selection.odd, moving
+            z=z,
+            w=w,
+            path=path,
+            eta_B=eta_B,
+            c_1=params.c_1 * share,
+            step=step,
+            last_path=last_path,
+            odd=selection.odd,
+            moving=moving,
         )
         new = _learn_axes(xp, params, new, sample)
     return unless_flat(xp, f, state, new)
@@ -350,10 +401,13 @@ _LARGEST_STEP = 0.7
 _NEW = 2.0  # S of a new long axis; a new short one has its inverse
 _ASLEEP = 1.1  # an axis with S or 1/S below it is dropped
 _ALONG = 0.7  # an axis with this share in one coordinate is handed to D
-# Evidence has variance 1 a generation if there is no axis. This much is lost in each generation,
-# and that much is enough: by chance, once in some exp(2 0.4 15) = 160000 generations.
+# If there is no axis, the evidence changes by a random number of variance 1 in each generation.
+# _DRIFT is subtracted in each generation, and a scout whose evidence reaches _WAKE becomes an axis.
+# Without an axis this happens once in about exp(2 0.4 15) = 160000 generations.
 _DRIFT, _WAKE = 0.4, 15.0
-_QUIET, _CLEAR = 0.1, 0.2  # persistence of D's gradient: none; that much more: as clear as can be
+# The persistence of D's gradient below which D learns at the least rate, and by how much it has to
+# be larger for the full rate.
+_QUIET, _CLEAR = 0.1, 0.2
 _LEAST_D_RATE = 0.1
 _D_WINDOW = 0.02
 
@@ -361,7 +415,8 @@ _D_WINDOW = 0.02
 def _learn_axes(xp: Namespace, params: Params, state: State, sample: Sample) -> State:
     """D, the axes and the scouts after a generation."""
     axes = Axes(state.V, state.S)
-    z, w, path, eta_B, c_1 = sample[:5]
+    z, w, path = sample.z, sample.w, sample.path
+    eta_B, c_1 = sample.eta_B, sample.c_1
     zero = xp.zeros_like(eta_B)
     samples = gaussian.moments(xp, axes, eta_B * w, z, zero)
     # The path is one more sample; its trace belongs to sigma.
@@ -379,7 +434,7 @@ def _learn_axes(xp: Namespace, params: Params, state: State, sample: Sample) -> 
     new = _without_sleepers(xp, new)
     busy = xp.clip((rate - _LEAST_D_RATE) / (1 - _LEAST_D_RATE), 0.0, 1.0)
     scouts, evidence = _scouted(xp, axes, state, sample, D / state.D, busy)
-    # Two directions by chance, whatever the order of the candidates.
+    # Random directions for scouts that start again; they do not depend on the candidates' order.
     fresh = xp.stack([sample.step, (w * sample.odd) @ z], axis=1)
     new, scouts, evidence = _woken(xp, new, scouts, evidence, fresh)
     D = D / gaussian.volume(xp, D, new)
@@ -418,7 +473,8 @@ def _scouted(
     ones, of which it would be independent without an axis. Along a short axis the better draws are
     the shorter ones.
     """
-    z, w, path, eta_B, c_1 = sample[:5]
+    z, w, path = sample.z, sample.w, sample.path
+    eta_B, c_1 = sample.eta_B, sample.c_1
     W, kind = state.scouts, constant(xp, [1.0, -1.0], z)
     rows = xp.concat([z, path[None, :]])
     rows = rows - (rows @ axes.V) @ axes.V.T
@@ -466,11 +522,17 @@ _LEAST_SHARE = 1e-3
 
 # === The full matrix ===
 
+_SHRINKING = 2.0  # of sigma, as a multiple of tr(Z^2) / d
+
 
 def _learn_matrix(
     xp: Namespace, params: Params, state: State, z: Array, w: Array, share: Array
 ) -> State:
-    """B and the path after a generation: B exp(G/2), G = c_mu sum w z z^T + c_1 p p^T (j)."""
+    """B, the path and sigma after a generation: B exp(Z), 2 Z = c_mu sum w z z^T + c_1 q q^T (j).
+
+    If the ranking is chance, exp(Z) with tr(Z) = 0 keeps the volume and lets the variances grow. On
+    a rugged function the search would stay wide for ever. So sigma falls a little (o).
+    """
     rows = xp.concat([z, state.p_c[None, :]])
     by_row = xp.concat([share * params.c_mu_full * w, (share * params.c_1_full)[None]])
     step = full.natural_step(xp, 1.0, by_row, rows)
@@ -480,7 +542,8 @@ def _learn_matrix(
     p_c = full.stretched(xp, state.p_c, full.inverse(step))
     bounded = full.is_bounded(xp, B)
     B, p_c = choose(xp, bounded, B, state.B), choose(xp, bounded, p_c, state.p_c)
-    return state._replace(B=B, p_c=p_c)
+    spread = xp.sum(step.log**2) / params.dim - step.mean_log**2  # tr(Z^2) / d
+    return state._replace(B=B, p_c=p_c, sigma=state.sigma * xp.exp(-_SHRINKING * spread))
 
 
 def refresh(params: Params, state: State) -> State:
@@ -514,7 +577,7 @@ def resized(params: Params, state: State) -> State:
 
 
 def shape(params: Params, state: State) -> Shape:
-    """The part of the state that a warm start takes over beside the mean and sigma.
+    """The part of the state that a warm start takes over, apart from the mean and sigma.
 
     The longest axis alone, before the matrix is full: a Shape has one v.
     """

@@ -31,6 +31,7 @@ from fmnes.algorithms._records import (
     unchanged,
     unless_flat,
 )
+from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import at_least, norm2
 from fmnes.kernels import blas
 
@@ -42,13 +43,13 @@ default_popsize = weights.default_popsize  # eq. (48)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CMAES:
+class CMAES(MethodSettings):
     """Settings of CMA-ES.
 
     Parameters
     ----------
     C : array_like of shape (d, d), optional
-        Initial covariance beside sigma0. The identity by default.
+        Initial covariance, without the factor sigma0^2. The identity by default.
     active : bool
         Whether the worse half of a population shrinks the covariance along its steps.
 
@@ -227,7 +228,7 @@ fixed = as_they_are
 
 
 def shape(params: Params, state: State) -> Shape:
-    """The part of the state that a warm start takes over beside the mean and sigma."""
+    """The part of the state that a warm start takes over, apart from the mean and sigma."""
     xp = array_namespace(state.C)
     return Shape(D=xp.sqrt(xp.linalg.diagonal(state.C)), C=state.C)
 

@@ -28,7 +28,8 @@ from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms._paths import next_path, p_c_rate, path_scale
 from fmnes.algorithms._records import Shape, Summary, as_they_are, unchanged, unless_flat
-from fmnes.algorithms._vectors import at_least, at_most, norm2, with_length_within
+from fmnes.algorithms._settings import MethodSettings
+from fmnes.algorithms._vectors import VARIABLES, at_least, at_most, norm2, with_length_within
 from fmnes.algorithms._weights import even_default_popsize
 
 COVARIANCE = "sigma^2 D (I + v v^T) D"
@@ -39,7 +40,7 @@ default_popsize = even_default_popsize  # eq. (32)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CRFMNES:
+class CRFMNES(MethodSettings):
     """Settings of CR-FM-NES.
 
     Parameters
@@ -49,7 +50,7 @@ class CRFMNES:
         equal values share their weights. "paper" is the published method; it ranks candidates with
         equal values in the order of their numbers.
     D : array_like of shape (d,), optional
-        Initial scale of each coordinate beside sigma0. Ones by default.
+        Initial scale of each coordinate, multiplied by sigma0. Ones by default.
     v : array_like of shape (d,), optional
         Initial direction. Normal with standard deviation 1/sqrt(d) by default, as in the paper.
     eta_B : float, optional
@@ -155,22 +156,28 @@ def params(dim: int, popsize: int, settings: CRFMNES = CRFMNES()) -> Params:
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
     """The first state; ``z`` of shape (d,) is the draw that v starts from if none is given."""
-    xp = array_namespace(mean)
-    D, v = vd.initial(xp, shape, z)
-    scale = _volume_to_move(xp, shape, D, v)
+    return first_state(array_namespace(mean), params, mean, sigma, shape, z)
+
+
+def first_state(
+    xp: Namespace, params: Params, mean: Array, sigma: Array, shape: Shape, z: Array
+) -> State:
+    """The same for a given namespace."""
+    D, v = vd.initial(xp, params.dim, shape, z)
+    scale = _volume_to_move(xp, params.dim, shape, D, v)
     return State(mean, sigma * scale, D / scale, v, xp.zeros_like(mean), xp.zeros_like(mean))
 
 
-def _volume_to_move(xp: Namespace, shape: Shape, D: Array, v: Array) -> Array:
+def _volume_to_move(xp: Namespace, dim: int, shape: Shape, D: Array, v: Array) -> Array:
     """The factor that belongs to sigma and not to a given D; 1 if D is not given (line 1).
 
     The first update would drop this factor (lines 16 and 17), and all deviations would change by
     it. A factor near 1 is left in D: it is that of a shape of this method, up to rounding.
     """
-    log = xp.mean(xp.log(D))
+    log = xp.mean(xp.log(D), axis=VARIABLES)
     if shape.v is not None:
-        log = log + xp.log1p(norm2(xp, v)) / (2 * D.shape[0])
-    keep = xp.all(D == 1) | (xp.abs(log) < 1e-3)
+        log = log + xp.log1p(norm2(xp, v)) / (2 * dim)
+    keep = xp.all(D == 1, axis=VARIABLES) | (xp.abs(log) < 1e-3)
     return xp.exp(xp.where(keep, xp.zeros_like(log), log))
 
 
@@ -181,7 +188,11 @@ ask = vd.mirrored_ask  # lines 3 to 7
 
 def tell(params: Params, state: State, z: Array, f: Array) -> State:
     """The next state, from the draws of `ask` and the values of its candidates."""
-    xp = array_namespace(z)
+    return next_state(array_namespace(z), params, state, z, f)
+
+
+def next_state(xp: Namespace, params: Params, state: State, z: Array, f: Array) -> State:
+    """The same for a given namespace."""
     estimate = estimated(xp, params, state, z, f)
     gradient = vd.natural_gradient(xp, estimate.direction, estimate.moments)
     return moved(xp, params, state, f, estimate, gradient)
@@ -232,7 +243,8 @@ def moved(
     selection = estimate.selection
     D_new, v_new = _move(xp, params, D, v, estimate.direction.norm_v, gradient)  # lines 14 and 15
     # Lines 16 and 17: det(D (I + v v^T) D) = 1, so sigma alone carries the volume.
-    D_new = D_new / xp.exp(xp.mean(xp.log(D_new)) + xp.log1p(norm2(xp, v_new)) / (2 * params.dim))
+    log_D = xp.mean(xp.log(D_new), axis=VARIABLES)
+    D_new = D_new / xp.exp(log_D + xp.log1p(norm2(xp, v_new)) / (2 * params.dim))
     rate = _eta_sigma(xp, params, selection.lam_F, selection.phase)  # line 11
     new = State(
         mean + sigma * estimate.gy,  # line 13
@@ -252,8 +264,13 @@ shape = vd.shape
 
 def summary(params: Params, state: State) -> Summary:
     """What the history and the stopping rules read."""
-    phase = phases.phase_of(array_namespace(state.mean), params.phase, state.p_sigma)
-    return vd.summary(params, state)._replace(phase=phase)
+    return summarised(array_namespace(state.mean), params, state)
+
+
+def summarised(xp: Namespace, params: Params, state: State) -> Summary:
+    """The same for a given namespace."""
+    phase = phases.phase_of(xp, params.phase, state.p_sigma)
+    return vd.summarised(xp, state)._replace(phase=phase)
 
 
 def tables(params: Params) -> tuple[dict[str, float], dict[str, NDArray[np.float64]]]:
@@ -375,7 +392,8 @@ def _move(
     s = gradient.log_D
     if not params.safe:
         return D * (1 + s), v + gradient.v  # eqs. (23) and (24)
-    size = xp.maximum(xp.max(xp.abs(s)), xp.sqrt(norm2(xp, gradient.u)) / norm_v)
+    largest = xp.max(xp.abs(s), axis=VARIABLES)
+    size = xp.maximum(largest, xp.sqrt(norm2(xp, gradient.u)) / norm_v)
     fraction = 1 / at_least(xp, size / _LARGEST_STEP, 1.0)
     growth = 1 + fraction * s
     D = xp.clip(D * growth, 1 / _D_LIMIT, _D_LIMIT)

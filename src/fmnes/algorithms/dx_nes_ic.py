@@ -24,6 +24,7 @@ from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms._records import Shape, Summary, as_they_are, unchanged, unless_flat
+from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import at_least, choose, norm2
 from fmnes.algorithms._weights import even_default_popsize
 from fmnes.kernels import blas
@@ -36,13 +37,13 @@ default_popsize = even_default_popsize  # eq. (32) of arXiv 2201.11422
 
 
 @dataclass(frozen=True, kw_only=True)
-class DXNESIC:
+class DXNESIC(MethodSettings):
     """Settings of DX-NES-IC.
 
     Parameters
     ----------
     C : array_like of shape (d, d), optional
-        Initial shape of the covariance beside sigma0. The identity by default.
+        Initial shape of the covariance, without sigma0. The identity by default.
     eta_B : float, optional
         Learning rate of the shape in all phases. By default the paper's, which depends on the
         phase and on the number of feasible candidates.
@@ -142,7 +143,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     return unless_flat(xp, f, state, new)
 
 
-class Step(NamedTuple):
+class SearchStep(NamedTuple):
     """The changes that a generation makes, before they are applied; FM-NES uses them too."""
 
     p_sigma: Array
@@ -158,7 +159,7 @@ class Step(NamedTuple):
 
 def search_step(
     xp: Namespace, params: Params, B: Array, p_sigma: Array, gamma: Array, z: Array, f: Array
-) -> Step:
+) -> SearchStep:
     """Steps 3 to 10: weights by phase, natural gradient and expansion.
 
     The paper updates B by eq. (11), then compares B' = B exp(eta_B G_B / 2) with B along the
@@ -189,7 +190,7 @@ def search_step(
     log_Q = xp.where((phase == phases.MOVEMENT) & (tau > 0), xp.log(gamma), 0.0)  # eq. (13)
     expansion = full.along_axes(xp, V, log_Q)  # eq. (14)
     growth = growth * xp.exp(expansion.mean_log)  # eq. (15): det(Q)^(1/d)
-    return Step(
+    return SearchStep(
         selection.p_sigma, phase, lam_F, G_delta, growth, gradient, expansion, gamma, axis_ratio
     )
 

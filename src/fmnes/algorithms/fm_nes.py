@@ -23,6 +23,7 @@ from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import dx_nes_ic
 from fmnes.algorithms._paths import next_path, p_c_rate
 from fmnes.algorithms._records import Shape, Summary, as_they_are, unchanged, unless_flat
+from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import at_most, choose, norm2
 from fmnes.algorithms._weights import even_default_popsize, is_feasible, pair_sums
 
@@ -34,19 +35,19 @@ default_popsize = even_default_popsize  # eq. (32) of arXiv 2201.11422
 
 
 @dataclass(frozen=True, kw_only=True)
-class FMNES:
+class FMNES(MethodSettings):
     """Settings of FM-NES.
 
     Parameters
     ----------
     C : array_like of shape (d, d), optional
-        Initial shape of the covariance beside sigma0. The identity by default.
+        Initial shape of the covariance, without sigma0. The identity by default.
     eta_B : float, optional
         Learning rate of the shape in all phases. By default that of DX-NES-IC, which depends on
         the phase and on the number of feasible candidates.
     c_1 : float, optional
-        Learning rate of the rank-one update, 2 / ((d + 1.3)^2 + mu_eff) by default. With 0 the
-        method is DX-NES-IC but for the reset.
+        Learning rate of the rank-one update, 2 / ((d + 1.3)^2 + mu_eff) by default. With 0, the
+        method differs from DX-NES-IC only in the reset.
 
     Examples
     --------
@@ -200,7 +201,7 @@ _BEHIND = 1.5
 
 
 def _path_is_free(
-    xp: Namespace, params: Params, step: dx_nes_ic.Step, r: Array, z: Array, f: Array
+    xp: Namespace, params: Params, step: dx_nes_ic.SearchStep, r: Array, z: Array, f: Array
 ) -> Array:
     """Whether this generation takes the rank-one update: not if the path leads out of the domain.
 
@@ -210,11 +211,11 @@ def _path_is_free(
     candidates beyond. Our condition looks at the infeasible candidates. If feasibility did not
     depend on the path, the sum of <z_i, r/|r|> over the n infeasible ones would be N(0, n) (less
     if both of a pair are infeasible). The update is taken if that sum lies 1.5 standard deviations
-    on the side behind. A boundary beside the path lets enough updates pass, one ahead of it none,
-    and without infeasible candidates 0 <= 0 always holds. benchmarks/fm_nes_evidence.py compares
-    this condition with simpler ones ("always", "in the movement phase", "all feasible"): it alone
-    comes near the published gains on ridges both with and without constraints, and is as good as
-    DX-NES-IC on the other constrained functions.
+    on the side behind. If the path runs along a boundary, enough updates are taken; if it leads to
+    one, none is. Without infeasible candidates 0 <= 0 always holds. benchmarks/fm_nes_evidence.py
+    compares this condition with simpler ones ("always", "in the movement phase", "all feasible"):
+    it alone comes near the published gains on ridges both with and without constraints, and is as
+    good as DX-NES-IC on the other constrained functions.
     """
     if isinstance(z, np.ndarray) and step.lam_F == params.popsize:
         return np.True_  # 0 <= 0

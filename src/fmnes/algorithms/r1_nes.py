@@ -36,6 +36,7 @@ from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, as_they_are, unchanged, unless_flat
+from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import norm2, with_length_within
 
 COVARIANCE = "sigma^2 (I + v v^T)"
@@ -51,14 +52,14 @@ default_popsize = weights.default_popsize
 
 
 @dataclass(frozen=True, kw_only=True)
-class R1NES:
+class R1NES(MethodSettings):
     """Settings of R1-NES.
 
     Parameters
     ----------
     D : array_like of shape (d,), optional
-        Scale of each coordinate beside sigma0, ones by default. The method cannot learn it: D
-        stays as it is given.
+        Scale of each coordinate, multiplied by sigma0. Ones by default. The method cannot learn D:
+        it stays as given.
     v : array_like of shape (d,), optional
         Initial direction. Normal with standard deviation 1/sqrt(d) by default.
     eta : float
@@ -118,7 +119,7 @@ def params(dim: int, popsize: int, settings: R1NES = R1NES()) -> Params:
 
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
     """The first state; ``z`` of shape (d,) is the draw that v starts from if none is given."""
-    return State(mean, sigma, *vd.initial(array_namespace(mean), shape, z))
+    return State(mean, sigma, *vd.initial(array_namespace(mean), params.dim, shape, z))
 
 
 # (r1). The paper draws y = z + h v with one more normal number h; the distribution is the same.

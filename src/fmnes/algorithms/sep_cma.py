@@ -22,7 +22,7 @@ the comments below. C is the diagonal of CMA-ES's matrix, D^2 = C, and z_i*z_i i
     (p12) c_c = 4 / (d + 4)
     (p13) E|N(0, I)| = sqrt(d) (1 - 1/(4 d) + 1/(21 d^2)),   lambda = 4 + floor(3 ln d)
 
-C is learned (d + 2)/3 times as fast as CMA-ES's matrix because it has that many times fewer
+C is learned (d + 2)/3 times as fast as CMA-ES's matrix because it has (d + 2)/3 times fewer
 parameters: O(d) time for each candidate and O(d) memory.
 
 Implementations of separable CMA-ES differ by a third of the evaluations. The default here is the
@@ -49,6 +49,7 @@ from fmnes.algorithms import _records as records
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, Summary
 from fmnes.algorithms._rescaling import common_factor
+from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import norm2
 
 COVARIANCE = "sigma^2 D^2"
@@ -59,13 +60,13 @@ default_popsize = weights.default_popsize  # (p13)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SepCMA:
+class SepCMA(MethodSettings):
     """Settings of separable CMA-ES.
 
     Parameters
     ----------
     D : array_like of shape (d,), optional
-        Initial scale of each coordinate beside sigma0. Ones by default.
+        Initial scale of each coordinate, multiplied by sigma0. Ones by default.
     rates : {"ros-hansen", "pycma"}
         "ros-hansen" is the published method; "pycma" is the diagonal mode of pycma 4.5, with
         its rates, its negative weights and its exponential update.
@@ -188,7 +189,7 @@ fixed = records.as_they_are
 
 
 def shape(params: Params, state: State) -> Shape:
-    """The part of the state that a warm start takes over beside the mean and sigma."""
+    """The part of the state that a warm start takes over, apart from the mean and sigma."""
     return Shape(state.D)
 
 

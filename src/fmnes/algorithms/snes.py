@@ -30,6 +30,7 @@ from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _records as records
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, Summary
+from fmnes.algorithms._settings import MethodSettings
 
 COVARIANCE = "diag(s*s)"
 LINEAR = True  # O(d) time a candidate and O(d) memory
@@ -39,13 +40,13 @@ default_popsize = weights.default_popsize  # (s6)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SNES:
+class SNES(MethodSettings):
     """Settings of SNES.
 
     Parameters
     ----------
     D : array_like of shape (d,), optional
-        Initial scale of each coordinate beside sigma0. Ones by default.
+        Initial scale of each coordinate, multiplied by sigma0. Ones by default.
     eta_sigma : float, optional
         Learning rate of the step sizes. (3 + ln d) / (5 sqrt(d)) by default, as in the paper.
 
@@ -140,7 +141,7 @@ fixed = records.as_they_are
 
 
 def shape(params: Params, state: State) -> Shape:
-    """The part of the state that a warm start takes over beside the mean and sigma."""
+    """The part of the state that a warm start takes over, apart from the mean and sigma."""
     return Shape(state.s / _sigma(array_namespace(state.s), state))
 
 

@@ -44,6 +44,7 @@ from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, as_they_are, unchanged, unless_flat
 from fmnes.algorithms._rescaling import common_factor
+from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import norm2, with_length_within
 
 COVARIANCE = "sigma^2 D (I + v v^T) D"
@@ -54,13 +55,13 @@ default_popsize = weights.default_popsize  # (v14)
 
 
 @dataclass(frozen=True, kw_only=True)
-class VDCMA:
+class VDCMA(MethodSettings):
     """Settings of VD-CMA.
 
     Parameters
     ----------
     D : array_like of shape (d,), optional
-        Initial scale of each coordinate beside sigma0. Ones by default.
+        Initial scale of each coordinate, multiplied by sigma0. Ones by default.
     v : array_like of shape (d,), optional
         Initial direction. Normal with standard deviation 1/sqrt(d) by default, as in the paper.
 
@@ -137,7 +138,7 @@ def params(dim: int, popsize: int, settings: VDCMA = VDCMA()) -> Params:
 def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> State:
     """The first state; ``z`` of shape (d,) is the draw that v starts from if none is given."""
     xp = array_namespace(mean)
-    D, v = vd.initial(xp, shape, z)
+    D, v = vd.initial(xp, params.dim, shape, z)
     factor = common_factor(xp, D)
     return State(mean, sigma * factor, D / factor, v, xp.zeros_like(mean), xp.zeros_like(mean))
 

@@ -31,6 +31,7 @@ from fmnes._arrays import Array, constant
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._records import Shape, as_they_are, unchanged, unless_flat
+from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import choose, norm2
 from fmnes.kernels import blas
 
@@ -42,13 +43,13 @@ default_popsize = weights.default_popsize  # (x9)
 
 
 @dataclass(frozen=True, kw_only=True)
-class XNES:
+class XNES(MethodSettings):
     """Settings of xNES.
 
     Parameters
     ----------
     C : array_like of shape (d, d), optional
-        Initial shape of the covariance beside sigma0. The identity by default.
+        Initial shape of the covariance, without sigma0. The identity by default.
     eta_sigma : float, optional
         Learning rate of sigma, 0.6 (3 + ln d) / d^1.5 by default.
     eta_B : float, optional
