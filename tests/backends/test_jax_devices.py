@@ -19,6 +19,7 @@ jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec as P
 
+import fmnes
 import fmnes.jax
 
 GENERATIONS = 10
@@ -62,6 +63,19 @@ evaluate = jax.shard_map(share, mesh=mesh, in_specs=P(), out_specs=P(), check_vm
 everywhere = jax.device_put(first, jax.sharding.NamedSharding(mesh, P()))
 shared, _ = run(everywhere, jax.jit(lambda s: fmnes.jax.tell(s, evaluate(s))))
 
+# === An Optimizer with a sharded x0; 18 values are no multiple of the devices ===
+def optimizer(x0, on_device):
+    opt = fmnes.Optimizer(x0, 0.5, popsize=18, rng=1)
+    for _ in range(GENERATIONS):
+        x = opt.ask()
+        f = (weights * x * x).sum(axis=1)
+        opt.tell(f if on_device else np.asarray(f))
+    return opt
+
+flat = jnp.linspace(1.0, 2.0, 400)
+parts = jax.device_put(flat, jax.sharding.NamedSharding(mesh, P("n")))
+optimizers = [[optimizer(x, here) for x in (flat, parts)] for here in (True, False)]
+
 try:
     fmnes.jax.shardings(fmnes.jax.init(jax.random.key(1), jnp.zeros(9), 1.0), mesh, "n")
     refused = ""
@@ -81,6 +95,8 @@ print(json.dumps({
     "on_each": [len(s.data) for s in split.state.mean.addressable_shards],
     "gathers": [s for s in program.splitlines() if "all-gather(" in s and "[8,400]" in s],
     "shared": gap(shared.state, alone.state),
+    "optimizers": [gap(b._state, a._state) for a, b in optimizers],
+    "parts": [len(s.data) for s in optimizers[0][1]._state.v.addressable_shards],
     "refused": refused,
 }))
 """
@@ -115,6 +131,12 @@ def test_no_device_gathers_the_draws(report):
 
 def test_candidates_over_devices(report):
     assert report["shared"] < 1e-11
+
+
+def test_an_optimizer_with_a_sharded_x0(report):
+    """Values of the device and of the host; each device holds its part of every vector."""
+    assert max(report["optimizers"]) < 1e-11
+    assert report["parts"] == [50] * 8
 
 
 def test_a_number_of_variables_that_cannot_be_split(report):

@@ -167,6 +167,31 @@ def test_vmap_runs_searches_with_restarts_as_one_by_one(jax, fj, small):
         np.testing.assert_allclose(same.best_f, search.best_f, rtol=1e-3)
 
 
+@pytest.mark.parametrize("method", ["auto", "snes"])
+def test_restarts_of_other_methods_under_vmap(jax, fj, method):
+    """auto has its 64 axes here; together and one by one, the same searches start again."""
+    starts = jax.numpy.asarray([[0.5, 0.5, 0.5], [2.0, 2.0, 2.0]])
+
+    def run(key, x0):
+        search = fj.init(key, x0, 0.3, method=method, ftarget=0.1)
+
+        def step(search, _):
+            search, metrics = fj.tell(search, jax.numpy.sum(fj.ask(search) ** 2, axis=1))
+            return fj.restart(search, x0, 0.3, when=metrics.stop), metrics.stop
+
+        search, stopped = jax.lax.scan(step, search, length=30)
+        return search.state.mean, search.best_f, stopped.sum()
+
+    keys = jax.random.split(jax.random.key(3), 2)
+    together = jax.jit(jax.vmap(run))(keys, starts)
+    compiled = jax.jit(run)
+    alone = [compiled(key, x0) for key, x0 in zip(keys, starts, strict=True)]
+    for mine, others in zip(together, zip(*alone, strict=True), strict=True):
+        np.testing.assert_allclose(mine, np.stack(others), rtol=1e-8)
+    assert together[2].min() >= 1
+    assert together[1].max() <= 0.1
+
+
 def test_a_while_loop_stops_by_itself(jax, fj, small):
     init, _, _ = small
 

@@ -254,6 +254,48 @@ def test_torch_values_with_gradients():
 
 
 @pytest.mark.arrays
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_values_in_bfloat16_and_lists_of_them(name):
+    """NumPy has no bfloat16, and does not read tensors with gradients or on a GPU."""
+    module = pytest.importorskip(name, reason=f"{name} is not installed: make test-arrays")
+    xp = module if name == "torch" else module.numpy
+    x0 = xp.full((DIM,), 3.0, dtype=xp.float32)
+    numbers = np.arange(fmnes.Optimizer(x0, 2.0, rng=1).popsize) / 4
+    values = xp.asarray(numbers, dtype=xp.bfloat16)
+    told = [values, list(values), [float(value) for value in values]]
+    if name == "torch":
+        told.append([value.float().requires_grad_() for value in values])
+    found = []
+    for f in told:
+        opt = fmnes.Optimizer(x0, 2.0, rng=1)
+        opt.ask()
+        opt.tell(f)
+        found.append(to_numpy(opt.ask()))
+    assert all(np.array_equal(x, found[0]) for x in found)
+    with pytest.raises(TypeError, match="f: expected an array of"):
+        opt.tell([values, values[:2]])
+
+
+@pytest.mark.arrays
+def test_loading_moves_points_from_elsewhere_and_the_best_extra_point(tmp_path):
+    """A search with queued points and with constraints, whose best point the engine has not."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-arrays")
+    for options in ({}, {"constraints": 1}):
+        opt = fmnes.Optimizer(np.full(DIM, 3.0), 1.0, rng=1, **options)
+        x = opt.ask()
+        more = {"constraints": x[:, :1] - 10} if options else {}
+        opt.tell(sphere(x), **more)
+        opt.inject(np.zeros((2, DIM)))
+        opt.save(tmp_path / "search.npz")
+        moved = fmnes.Optimizer.load(tmp_path / "search.npz", like=torch.empty(0))
+        assert isinstance(moved.result.x, torch.Tensor)
+        np.testing.assert_array_equal(to_numpy(moved.result.x), opt.result.x)
+        x = moved.ask()
+        assert isinstance(x, torch.Tensor)
+        np.testing.assert_allclose(to_numpy(x), opt.ask(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.arrays
 def test_jax_without_x64():
     """A new JAX has float32 only: a float32 search, and no warning about what it lacks."""
     jax = pytest.importorskip("jax", reason="JAX is not installed: make test-arrays")

@@ -91,3 +91,11 @@ def test_rows_of_a_generation(library, dim):
     found = array_draws.normals(namespace(library), words, 5, 4, dim, like)
     assert library.holds(found)
     np.testing.assert_allclose(np.asarray(found), expected, rtol=4 * np.finfo(float).eps)
+
+
+@pytest.mark.parametrize("start", [0, 1, 8, 16, 37])
+def test_coordinates_of_a_row_from_some_on(library, start):
+    like, words = library.array(np.zeros(20), np.float64), array_draws.Words.of(**ADDRESS)
+    whole = array_draws.normals(namespace(library), words, 5, 4, 70, like)
+    found = array_draws.normals(namespace(library), words, 5, 4, 20, like, start)
+    assert np.array_equal(np.asarray(found), np.asarray(whole)[:, start : start + 20])

@@ -61,6 +61,15 @@ def test_what_is_found_at_an_address(seed, stream, generation, first, rows, dim)
             assert z[row, j] == numpy_normals([words])[j % 16 // 8, 0]
 
 
+@given(st.integers(0, 50), st.integers(1, 50), st.sampled_from([np.float64, np.float32]))
+def test_coordinates_from_some_on(start, dim, dtype):
+    """A part of a row, as one process of several makes it."""
+    whole, part = np.empty((3, start + dim), dtype), np.empty((3, dim), dtype)
+    draws.normals(1, 2, 3, 4, 7, start + dim, whole)
+    draws.normals(1, 2, 3, 4, 7, dim, part, start)
+    assert np.array_equal(part, whole[:, start:])
+
+
 # Larger than a part that the NumPy text does at once, in either direction.
 @pytest.mark.parametrize(("rows", "dim"), [(40, 1000), (1100, 16), (3, 3 * 16 * 1024 - 5)])
 def test_every_part_of_a_whole(rows, dim):

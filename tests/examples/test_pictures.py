@@ -18,7 +18,7 @@ def test_the_script_draws_what_the_page_shows(tmp_path, monkeypatch):
     page = (ROOT / "docs/reading-the-plots.md").read_text()
     shown = set(re.findall(r"\(pictures/([\w.-]+)\)", page))
     assert shown == {path.name for path in tmp_path.iterdir()}
-    assert shown == {path.name for path in (ROOT / "docs/pictures").iterdir()}
+    assert shown < {path.name for path in (ROOT / "docs/pictures").iterdir()}  # and of other pages
     for path in tmp_path.iterdir():
         start = b"GIF89a" if path.suffix == ".gif" else b"\x89PNG"
         assert path.read_bytes().startswith(start)

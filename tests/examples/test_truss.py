@@ -1,12 +1,18 @@
 """The bridge: forces against statics, and the design against the closed form."""
 
+import json
 import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "truss.py"))
+pytest.importorskip("cma")
+pytest.importorskip("matplotlib")
+ROOT = Path(__file__).parents[2]
+EXAMPLE = runpy.run_path(str(ROOT / "examples" / "truss.py"))
+SOLVERS = ["cr-fm-nes", "auto", "sep-cma"]
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +46,41 @@ def test_the_design_is_the_optimum(truss):
     assert result.success
     assert result.constr_violation == 0
     np.testing.assert_allclose(np.exp(result.x), truss.optimum(), rtol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:.*moarchiving:UserWarning")  # of pycma
+def test_small_budget(tmp_path, monkeypatch, capsys):
+    arguments = ["--panels", "4", "--seeds", "1", "--budget", "1500", "--out", str(tmp_path)]
+    solvers = [*SOLVERS, "pycma"]
+    monkeypatch.setattr(sys, "argv", ["truss.py", *arguments, "--solvers", *solvers])
+    EXAMPLE["main"]()
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:]] == solvers
+    groups = json.loads((tmp_path / "truss.json").read_text())
+    truss = EXAMPLE["Truss"](panels=4)
+    for (run,) in groups.values():
+        check(truss, run, most=1500)
+    assert (tmp_path / "truss.png").stat().st_size > 20_000
+
+
+def check(truss, run, most):
+    """The design that is stored is feasible, and as heavy as is stored."""
+    area = np.array(run["area"])
+    weight, excess = truss(np.log(area))
+    assert excess <= 1e-12
+    assert (area >= truss.weakest * (1 - 1e-12)).all()
+    least = truss.length @ truss.optimum()
+    assert weight / least - 1 == pytest.approx(run["above"][-1], rel=1e-3, abs=1e-12)
+    assert run["nfevs"][-1] <= most
+
+
+def test_the_page_says_what_the_stored_runs_found():
+    groups = json.loads((ROOT / "benchmarks/results/examples/truss.json").read_text())
+    page = (ROOT / "docs/examples/truss.md").read_text().splitlines()
+    table = page.index("solver          above the least weight, median") + 1
+    truss = EXAMPLE["Truss"](panels=100)
+    for line, (solver, runs) in zip(page[table:], groups.items(), strict=False):
+        middle = np.median([run["above"][-1] for run in runs])
+        assert line.split() == [solver, f"{middle:.1e}"]
+        for run in runs:
+            check(truss, run, most=150 * 399)
+    assert list(groups) == SOLVERS

@@ -33,7 +33,7 @@ class StandIn:
     def __getitem__(self, grid):
         return self.launch
 
-    def launch(self, *args, enable_fp_fusion):
+    def launch(self, *args, enable_fp_fusion, num_warps=4):
         types, constants = {}, {}
         for place, (parameter, value) in enumerate(zip(self.kernel.params, args, strict=True)):
             if isinstance(value, torch.Tensor):
@@ -46,7 +46,7 @@ class StandIn:
         key = name, str(types), str(constants)
         if key not in compiled:
             source = ASTSource(self.kernel, signature=types, constexprs=constants)
-            options = {"enable_fp_fusion": enable_fp_fusion}
+            options = {"enable_fp_fusion": enable_fp_fusion, "num_warps": num_warps}
             try:
                 triton.compile(source, target=TARGET, options=options)
                 compiled[key] = name, None

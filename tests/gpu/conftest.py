@@ -3,6 +3,7 @@
 `make test-arrays` and `make test-gpu` install PyTorch and Triton. Nothing is collected without.
 """
 
+import importlib.metadata
 import importlib.util
 import os
 
@@ -15,6 +16,8 @@ else:
     import torch
 
     GPU = torch.cuda.is_available()
+    # JAX would take three quarters of the GPU's memory when it starts.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if not GPU:
         os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined
 
@@ -25,10 +28,24 @@ DEVICE = "cuda" if GPU else "cpu"
 on_gpu = pytest.mark.skipif(not GPU, reason="needs a GPU; `make test-gpu` on a machine with one")
 
 
-def pytest_report_header():
-    if GPU:
-        return f"GPU: {torch.cuda.get_device_name()}"
-    return "GPU: none, so kernels run in Triton's interpreter"
+def pytest_terminal_summary(terminalreporter):
+    """Say what the tests ran on; `pytest -q` shows no header."""
+    name = torch.cuda.get_device_name() if GPU else "none; kernels ran in Triton's interpreter"
+    terminalreporter.section("GPU")
+    terminalreporter.line(f"GPU: {name}")
+    for package in ("torch", "triton", "jax"):
+        terminalreporter.line(f"{package}: {_version(package)}")
+    if _version("jax"):
+        import jax
+
+        terminalreporter.line(f"devices of JAX: {', '.join(map(str, jax.devices()))}")
+
+
+def _version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 @pytest.fixture(autouse=True)

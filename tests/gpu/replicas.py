@@ -1,47 +1,50 @@
-"""One process of a search on many: python replicas.py FOLDER GROUP RANK SIZE UNTIL KILL
+"""One process of a search on many: python -m gpu.replicas FOLDER GROUP RANK SIZE UNTIL KILL LIBRARY
 
-The groups of a test are numbered; KILL is the generation in which this process ends itself.
+The groups of a test are numbered; KILL is the generation in which this process ends itself. Without
+a kill, process 1 damages its own state after generation 3.
 """
 
-import datetime
 import os
 import signal
 import sys
 from pathlib import Path
 
 import numpy as np
+import torch
 import torch.distributed as dist
 
 import fmnes
 from fmnes.integrations.torch_distributed import Replicas, fingerprint
+from gpu.processes import join
 
 DIM = 20
+LIBRARIES = {"numpy": np.asarray, "torch": torch.asarray}
 
 
-def new_search():
-    return fmnes.Optimizer(np.linspace(1, 3, DIM), 1.0, popsize=10, rng=1)
+def new_search(library="numpy"):
+    x0 = LIBRARIES[library](np.linspace(1, 3, DIM))
+    return fmnes.Optimizer(x0, 1.0, popsize=10, rng=1)
 
 
 def ellipsoid(x):
-    return float(np.sum(10 ** (3 * np.arange(DIM) / (DIM - 1)) * x * x))
+    return float(np.sum(10 ** (3 * np.arange(DIM) / (DIM - 1)) * np.asarray(x) ** 2))
 
 
-def join(folder, group, rank, size, opt):
-    dist.init_process_group(
-        "gloo",
-        init_method=(folder / f"group{group}").as_uri(),
-        rank=rank,
-        world_size=size,
-        timeout=datetime.timedelta(seconds=60),
-    )
-    return Replicas(opt, check_every=2)
+def damage(opt):
+    """Change the state as a memory error would."""
+    saved = opt.to_saved()
+    mean = np.array(saved["state"].mean)
+    mean[0] += 1e-9
+    mean = LIBRARIES[type(opt.setup.mean).__module__](mean)
+    opt.__setstate__({**saved, "state": saved["state"]._replace(mean=mean)})
 
 
 def main():
-    folder, group, rank, size, until, kill = Path(sys.argv[1]), *map(int, sys.argv[2:])
-    opt = new_search()
-    replicas = join(folder, group, rank, size, opt)
-    evaluated = 0
+    folder, library = Path(sys.argv[1]), sys.argv[7]
+    group, rank, size, until, kill = map(int, sys.argv[2:7])
+    opt, evaluated, damaged = new_search(library), 0, False
+    join(folder, group, rank, size)
+    replicas = Replicas(opt, check_every=2)
 
     def evaluate(i):
         nonlocal evaluated
@@ -56,11 +59,12 @@ def main():
         except RuntimeError as error:
             if "does not answer" not in str(error):
                 raise
-            dist.destroy_process_group()
             group += 1
-            replicas = join(folder, group, rank, size, opt)
-        if opt.nit == 3 and rank == 1 and group == 0 and kill < 0 and size == 2:
-            opt._engine._compiled.mean[0] += 1e-9  # as a memory error would
+            join(folder, group, rank, size)
+            replicas = Replicas(opt, check_every=2)
+        if opt.nit == 3 and rank == 1 and kill == -2 and not damaged:
+            damaged = True
+            damage(opt)
     print(opt.nit, fingerprint(opt), replicas.repaired, evaluated)
     dist.destroy_process_group()
 

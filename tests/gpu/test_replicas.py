@@ -1,64 +1,103 @@
 """A search on several processes of torch.distributed: the same search, also if one is killed."""
 
-import subprocess
+import pickle
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu import replicas as program
+import torch
 
 import fmnes
-from fmnes import kernels
+from fmnes.integrations import _torch_transfer as transfer
 from fmnes.integrations.torch_distributed import Replicas, fingerprint
+from gpu import processes
+from gpu import replicas as program
 
 pytestmark = pytest.mark.arrays
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 
 
-def expected(generations):
+@pytest.fixture(autouse=True)
+def _triton_serves_every_device():
+    """Tensors on the CPU are computed by the array engine, as in the processes that are started."""
+
+
+def expected(generations, library):
     """The fingerprint of the search in one process."""
-    opt = program.new_search()
+    opt = program.new_search(library)
     for _ in range(generations):
         opt.tell([program.ellipsoid(x) for x in opt.ask()])
     return fingerprint(opt)
 
 
-def start(folder, group, rank, size, until, kill=-1):
-    arguments = map(str, [folder, group, rank, size, until, kill])
-    return subprocess.Popen(
-        [sys.executable, program.__file__, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=Path(program.__file__).parent,
-    )
+def start(*arguments):
+    return processes.start("gpu.replicas", *arguments)
 
 
 def outcome(process):
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    return [int(word) for word in output.split()]
+    return [int(word) for word in processes.outcome(process).split()]
 
 
-@pytest.mark.skipif(kernels.in_use != "native", reason="changes the memory of the compiled state")
-def test_two_processes_and_a_damaged_state(tmp_path):
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_two_processes_and_a_damaged_state(tmp_path, library):
     """Process 1 changes its state by itself after generation 3; the check after 4 repairs it."""
-    found = [outcome(p) for p in [start(tmp_path, 0, rank, 2, 8) for rank in range(2)]]
-    assert [row[:2] for row in found] == [[8, expected(8)]] * 2
+    running = [start(tmp_path, 0, rank, 2, 8, -2, library) for rank in range(2)]
+    found = [outcome(process) for process in running]
+    assert [row[:2] for row in found] == [[8, expected(8, library)]] * 2
     assert [row[2] for row in found] == [0, 1]
     assert sum(row[3] for row in found) == 8 * 10  # no candidate is evaluated twice
 
 
 @POSIX
-def test_four_processes_of_which_one_is_killed(tmp_path):
-    processes = [start(tmp_path, 0, rank, 4, 8, 3 if rank == 2 else -1) for rank in range(4)]
-    assert processes[2].wait(timeout=120) == -9
-    processes[2].communicate()
-    processes[2] = start(tmp_path, 1, 2, 4, 8)  # the new group, from the beginning
-    found = [outcome(process) for process in processes]
-    assert [row[:2] for row in found] == [[8, expected(8)]] * 4
-    assert [row[2] for row in found] == [0, 0, 1, 0]
+@pytest.mark.parametrize(("size", "killed", "library"), [(2, 0, "torch"), (4, 2, "numpy")])
+def test_one_process_is_killed_and_started_again(tmp_path, size, killed, library):
+    running = [
+        start(tmp_path, 0, rank, size, 8, 3 if rank == killed else -1, library)
+        for rank in range(size)
+    ]
+    assert processes.was_killed(running[killed])
+    running[killed] = start(tmp_path, 1, killed, size, 8, -1, library)  # from the beginning
+    found = [outcome(process) for process in running]
+    assert [row[:2] for row in found] == [[8, expected(8, library)]] * size
+    assert [row[2] for row in found] == [int(rank == killed) for rank in range(size)]
+
+
+class Loopback:
+    """A group of two in one process: what process 0 sends is what process 1 gets."""
+
+    def __init__(self, rank, sent):
+        self.rank, self.sent = rank, sent
+
+    def object_from(self, source, own):
+        if self.rank == source:
+            self.sent.append(pickle.dumps(own))
+        return pickle.loads(self.sent[0])
+
+    def spread(self, source, flat, size, like):
+        if self.rank == source:
+            self.sent.append(flat.clone())
+        else:
+            flat.copy_(self.sent.pop(1))
+        assert flat.numel() == size
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_vectors_are_not_part_of_the_pickled_state(library):
+    x0 = program.LIBRARIES[library](np.linspace(1, 3, 5000))
+    bounds = [(0, 4)] * 4999 + [(3, 3)]
+    opts = [fmnes.Optimizer(x0, 1.0, popsize=30, bounds=bounds, rng=1) for _ in range(2)]
+    opts[0].tell(opts[0].ask()[:, 0])
+    sent = []
+    for rank, opt in enumerate(opts):
+        group, mean = Loopback(rank, sent), opt.setup.mean
+        saved = transfer.received(group, 0, opt.to_saved(), mean, needed=rank == 1)
+    assert len(sent[0]) < 20_000  # bytes; one vector has 40,000
+    opts[1].__setstate__(saved)
+    for opt in opts:
+        opt.tell(opt.ask()[:, 0])
+    assert fingerprint(opts[0]) == fingerprint(opts[1])
+    assert np.array_equal(np.asarray(opts[0].result.x), np.asarray(opts[1].result.x))
+    assert opts[0].result.fun == opts[1].result.fun
 
 
 def test_one_bit_changes_the_fingerprint():
@@ -74,5 +113,7 @@ def test_one_bit_changes_the_fingerprint():
 def test_what_is_refused():
     with pytest.raises(TypeError, match="opt: expected an fmnes"):
         Replicas(fmnes.minimize)
+    with pytest.raises(ValueError, match="opt: expected a search without timeout"):
+        Replicas(fmnes.Optimizer(torch.ones(3), 1.0, timeout=3))
     with pytest.raises(RuntimeError, match="group: expected a process group, got none"):
         Replicas(program.new_search())

@@ -6,14 +6,14 @@ import torch
 import triton
 import triton.language as tl
 from draws.common import KNOWN_ANSWERS, exact_normals, extreme_words
-from gpu.conftest import DEVICE, GPU
 
 from fmnes import draws
 from fmnes.draws import triton_draws
+from gpu.conftest import DEVICE, GPU
 
 pytestmark = pytest.mark.arrays
 ADDRESS = {"seed": 0xFEDCBA9876543210, "stream": 2**20 - 1, "generation": 2**44 - 3}
-MOST_ULPS = 2.5 if GPU else 4  # the interpreter does not fuse multiplications and additions
+MOST_ULPS = 2
 
 
 @triton.jit
@@ -77,6 +77,15 @@ def test_float64_normals_are_those_of_the_cpu(dim):
     words = triton_draws.words_on(like, tuple(ADDRESS.values()))
     found = triton_draws.normals(words, 5, 4, like).cpu().numpy()
     assert np.array_equal(found, draws.normals(**ADDRESS, first=5, last=9, dim=dim))
+
+
+@pytest.mark.parametrize("start", [1, 8, 16, 37])
+def test_coordinates_from_some_on(start):
+    like = torch.zeros(20, dtype=torch.float64, device=DEVICE)
+    words = triton_draws.words_on(like, tuple(ADDRESS.values()))
+    found = triton_draws.normals(words, 5, 4, like, start).cpu().numpy()
+    expected = draws.normals(**ADDRESS, first=5, last=9, dim=start + 20)
+    assert np.array_equal(found, expected[:, start:])
 
 
 def test_float32_normals_are_within_a_few_units_in_the_last_place():

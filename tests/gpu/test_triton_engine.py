@@ -1,17 +1,18 @@
 """The Triton engine: the candidates and states of the CPU's engines, computed on the device."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
 import pytest
 import torch
-from gpu.conftest import DEVICE, GPU, on_gpu
 
 import fmnes
 from fmnes import draws, engines
 from fmnes.engines import triton_engine
 from fmnes.engines.triton_engine import TritonEngine
+from gpu.conftest import DEVICE, GPU, on_gpu
 
 pytestmark = pytest.mark.arrays
 DIM = 37  # two tiles of draws, the last one not full
@@ -82,20 +83,20 @@ def test_the_phase_is_known_before_the_sums_if_d_is_large():
     """Every phase, with and without a pass over the draws for the length of p_sigma."""
     engine = pair(store_draws=False)[1]._engine
     kernels, numbers = engine._kernels, engine._numbers
-    engine._inbox[3:] = torch.arange(2.0 * engine._half)
+    engine._inbox[4:] = torch.arange(2.0 * engine._half)
     chi2 = float(engine._constants[2]) ** 2
     for length2, phase in ((4e6 * chi2, 1), (0.5 * chi2, 2), (1e-4 * chi2, 3)):
         engine._constants[4] = 1e-9  # a path that hardly moves
         numbers[3] = length2
         kernels.weigh[(1,)](
-            engine._inbox[3:].to(DEVICE), engine._by_rank, engine._pairs, numbers,
+            engine._inbox[4:].to(DEVICE), engine._by_rank, engine._pairs, numbers,
             engine._constants, engine._rates, engine._half, 256,
         )  # fmt: skip
         assert (numbers[9], numbers[10]) == (1, phase)
     engine._constants[4] = 10.0
     numbers[3] = chi2
     kernels.weigh[(1,)](
-        engine._inbox[3:].to(DEVICE), engine._by_rank, engine._pairs, numbers, engine._constants,
+        engine._inbox[4:].to(DEVICE), engine._by_rank, engine._pairs, numbers, engine._constants,
         engine._rates, engine._half, 256,
     )  # fmt: skip
     assert numbers[9] == 0
@@ -110,6 +111,34 @@ def test_infeasible_and_equal_values():
             opt.tell(f)
         np.testing.assert_allclose(on_host(theirs.ask()), ours.ask(), rtol=1e-11, atol=1e-11)
     assert theirs.result.nfailed == ours.result.nfailed
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_values_on_the_device_are_surveyed_and_ranked_there(dtype):
+    """The figures and the best candidate of the host, also for values that are not finite."""
+    ours, theirs = pair()
+    n = np.arange(ours.popsize)
+    for f in (
+        np.full(n.size, np.nan),
+        np.full(n.size, 1.0),
+        n[::-1] / 4 - 1.0,
+        np.where(n % 3, np.inf, 0.5),
+        np.where(n % 4, 2.0, np.nan),
+        np.where(n == 3, -np.inf, 1.0),
+    ):
+        values = torch.tensor(f, dtype=dtype, device=DEVICE)
+        assert theirs._stays(values)
+        for opt, told in ((ours, f), (theirs, values)):
+            opt.ask()
+            opt.tell(told)
+        for name, value in ours.record.last._asdict().items():
+            np.testing.assert_allclose(getattr(theirs.record.last, name), value, rtol=1e-12)
+        np.testing.assert_allclose(on_host(theirs.result.x), ours.result.x, rtol=1e-12)
+        np.testing.assert_allclose(on_host(theirs.ask()), ours.ask(), rtol=1e-11, atol=1e-11)
+    assert theirs.result.nfailed == ours.result.nfailed
+    assert not theirs._stays(torch.arange(n.size, device=DEVICE))
+    assert not theirs._stays(torch.zeros(n.size + 2, device=DEVICE))
+    assert not pair(store_draws=False)[1]._stays(values)  # its best candidate is on the host
 
 
 @pytest.mark.parametrize("store_draws", [True, False])
@@ -188,7 +217,7 @@ def test_the_registry_chooses_it_on_a_gpu():
 
 @on_gpu
 @pytest.mark.parametrize("dim", [100, 100_000])
-def test_a_generation_copies_a_number_of_bytes_that_does_not_depend_on_d(dim):
+def test_a_generation_copies_a_number_of_bytes_that_does_not_depend_on_d(dim, tmp_path):
     opt = fmnes.Optimizer(torch.full((dim,), 3.0, device="cuda"), 1.0, popsize=24, rng=1)
     x = None
     for _ in range(3):
@@ -197,11 +226,15 @@ def test_a_generation_copies_a_number_of_bytes_that_does_not_depend_on_d(dim):
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
         x = opt.ask()
         opt.tell((x * x).sum(dim=1))
-    copied = [event.name for event in seen.events() if event.name.startswith("Memcpy")]
-    # Values to the host, values and then the address to the device, figures to the host.
-    assert sorted(name.split()[1] for name in copied if "DtoD" not in name) == [
-        *("DtoH", "DtoH", "HtoD", "HtoD")
+    seen.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    copied = [
+        (event["name"].split()[1], event["args"]["bytes"])
+        for event in events
+        if event.get("name", "").startswith("Memcpy") and "DtoD" not in event["name"]
     ]
+    # The next address and the best value so far to the device, fifteen figures to the host.
+    assert sorted(copied) == [("DtoH", 15 * 8), ("HtoD", 4 * 8)]
 
 
 @on_gpu
@@ -231,6 +264,46 @@ def test_checkpoints_move_between_the_device_and_the_cpu(tmp_path):
         on_cpu.tell(f)
         on_device.tell(f)
     assert_same_state(on_cpu, on_device, 1e-10)
+
+
+def test_out_of_memory_in_the_objective_of_a_search_that_resumes(tmp_path):
+    """The error comes out as it is, and the next call continues on the device of x0."""
+    x0 = torch.linspace(1, 3, 5, dtype=torch.float64, device=DEVICE)
+    fails_at = 0
+
+    def sphere(x):
+        nonlocal fails_at
+        assert x.device == x0.device
+        fails_at -= 1
+        if fails_at == 0:
+            if GPU:
+                torch.empty(2**50, device="cuda")
+            raise torch.OutOfMemoryError("out of memory")
+        return (x * x).sum(dim=1)
+
+    options = {"rng": 1, "maxiter": 4, "vectorized": True}
+    whole = fmnes.minimize(sphere, x0, 1.0, **options)
+    options["checkpoint"] = tmp_path / "search.npz"
+    fails_at = 3
+    with pytest.raises(torch.OutOfMemoryError):
+        fmnes.minimize(sphere, x0, 1.0, **options)
+    resumed = fmnes.minimize(sphere, x0, 1.0, **options)
+    assert resumed.nfev == whole.nfev
+    assert torch.equal(resumed.x, whole.x)
+
+
+def test_a_hundred_generations_in_double_precision():
+    """Of a small problem, also in the interpreter: within 1e-9 of the CPU's."""
+    x0 = np.array([1.0, 2.0, 3.0])
+    ours, theirs = (
+        fmnes.Optimizer(x, 1.0, rng=3, popsize=4) for x in (x0, torch.tensor(x0, device=DEVICE))
+    )
+    for _ in range(100):
+        f = ellipsoid(ours.ask())
+        theirs.ask()
+        ours.tell(f)
+        theirs.tell(f)
+    assert_same_state(ours, theirs, 1e-9)
 
 
 def test_like_has_to_be_an_array(tmp_path):
@@ -266,6 +339,58 @@ def test_candidates_are_written_in_the_dtype_of_their_tensors(dtype, store_draws
         assert torch.equal(target[2], x[i, 27:].cpu().double())
     opt.write_mean(target)
     assert torch.equal(target[0].flatten(), opt.result.mean[:15].to(dtype))
+
+
+def test_a_search_that_streams_changes_neither_x0_nor_its_copies():
+    """The engine computes in the arrays of the first state, and x0 waits on the host."""
+    x0 = torch.linspace(1, 3, DIM, device=DEVICE)
+    mine = x0.clone()
+    streaming = fmnes.CRFMNES(store_draws=False)
+    opt = fmnes.Optimizer(x0, 1.0, method=streaming, rng=3)
+    first = on_host(opt.ask())
+    run(opt, 2)
+    assert torch.equal(x0, mine)
+    assert opt.setup.mean.device.type == "cpu"
+    for _ in range(2):  # the same start twice: a run does not change what the next one starts from
+        again = opt.rescaled(1.0)
+        assert np.array_equal(on_host(again.ask()), first)
+        run(again, 1)
+    given = fmnes.CRFMNES(store_draws=False, v=np.linspace(0.1, 0.2, DIM))
+    opt = fmnes.Optimizer(x0, 1.0, method=given, rng=3)
+    first = on_host(opt.ask())
+    run(opt, 1)
+    assert np.array_equal(on_host(opt.rescaled(1.0).ask()), first)
+    result = fmnes.minimize(
+        lambda x: float((x * x).sum()), x0, 1.0, method=streaming, rng=3, maxiter=2
+    )
+    assert torch.equal(x0, mine)
+    assert result.x.device == x0.device
+
+
+@on_gpu
+def test_a_search_that_streams_takes_eight_vectors():
+    """The caller's x0 and seven vectors at the start, then seven vectors and one in bfloat16."""
+    dim = 2**28  # many pieces of those that are looked at together
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+
+    def vectors():
+        most = (torch.cuda.max_memory_allocated() - before) / (4 * dim)
+        torch.cuda.reset_peak_memory_stats()
+        return most
+
+    x0 = torch.full((dim,), 3.0, device="cuda")
+    opt = fmnes.Optimizer(x0, 1.0, method=fmnes.CRFMNES(store_draws=False), rng=1)
+    assert vectors() < 8.1
+    del x0
+    candidate = torch.empty(dim, dtype=torch.bfloat16, device="cuda")
+    vectors()
+    for generation in range(3):
+        for i in range(opt.popsize):
+            opt.write_candidate(i, [candidate])
+        opt.tell(np.arange(opt.popsize) - float(generation))  # a new best one each time
+    assert vectors() < 7.6
 
 
 def test_a_module_keeps_nothing_of_the_candidates():

@@ -233,7 +233,7 @@ def test_pruned_trials_are_told_too(pruner):
     assert study.best_value < 1e-4
 
 
-def test_enqueued_trials_are_not_told():
+def test_enqueued_trials_with_some_parameters_are_not_told():
     study = optuna.create_study(sampler=sampler())
     for number in range(40):
         if number % 5 == 2:
@@ -245,16 +245,114 @@ def test_enqueued_trials_are_not_told():
     assert check_course(study) == (40 - 8) // POPSIZE
 
 
+def test_enqueued_trials_take_part_as_points_from_elsewhere():
+    """The course of the study is that of an Optimizer which the trials are injected into."""
+    study, good = optuna.create_study(sampler=sampler()), dict.fromkeys(NAMES, 0.31)
+    bad = dict.fromkeys(NAMES, 0.9)
+    study.enqueue_trial(bad)
+    study.optimize(objective, n_trials=13)
+    study.enqueue_trial(good)
+    study.optimize(objective, n_trials=40)
+    trials = study.trials
+    heads = [head for head, _ in generations(trials)]
+    assert heads[0]["injected"] == [0]
+    assert [head["injected"] for head in heads[1:] if "injected" in head] == [[13]]
+    opt = fmnes.Optimizer(np.full(len(NAMES), 0.5), 1 / 6, bounds=[(0, 1)] * len(NAMES), rng=1)
+    for head, of_it in generations(trials):
+        if "told" in head:
+            opt.tell([trials[number].value for number in head["told"]])
+        for number in head.get("injected", ()):
+            opt.inject(point(trials[number]))
+        x = opt.ask()
+        for trial in of_it:
+            np.testing.assert_array_equal(point(trial), x[claim(trial)["row"]])
+
+
+def test_a_study_with_enqueued_trials_resumes_exactly(tmp_path):
+    """A sampler that knows nothing but the storage proposes what the first would have."""
+    found = []
+    for pieces in ((40,), (7, 1, 32)):
+        file = optuna.storages.journal.JournalFileBackend(f"{tmp_path}/{len(pieces)}.log")
+        storage = optuna.storages.JournalStorage(file)
+        study = optuna.create_study(storage=storage, study_name="s", sampler=sampler())
+        for i in range(12):
+            study.enqueue_trial(dict.fromkeys(NAMES, 0.02 * i))
+        for n_trials in pieces:
+            again = optuna.load_study(storage=storage, study_name="s", sampler=sampler())
+            again.optimize(objective, n_trials=n_trials)
+        found.append([t.params for t in again.trials])
+        injected = [n for head, _ in generations(again.trials) for n in head.get("injected", ())]
+        assert len(injected) == len(set(injected)) == POPSIZE  # the best of twelve, no more
+    assert found[0] == found[1]
+
+
+# --- Integers and categories ----------------------------------------------------------------------
+
+
+def test_integers_keep_a_chance_to_change():
+    """The first variables mislead until the last ones are found; rounding alone gets stuck."""
+
+    def objective(trial):
+        n = [trial.suggest_int(f"n{i}", 0, 20) for i in range(4)]
+        x = [trial.suggest_float(f"x{i}", 0, 1) for i in range(4)]
+        return sum(abs(v - 13) for v in n) + 100 * sum((v - 0.3) ** 2 for v in x)
+
+    study = optuna.create_study(sampler=FmnesSampler(seed=1))
+    study.optimize(objective, n_trials=800)
+    assert [study.best_params[f"n{i}"] for i in range(4)] == [13] * 4
+    late = study.trials[-200:]
+    assert len({t.params["n0"] for t in late}) > 1  # the margin
+
+
+def test_categories_are_searched(caplog):
+    kinds = ["a", "b", "c", None, 2.5]
+
+    def objective(trial):
+        found = [trial.suggest_categorical(f"k{i}", kinds) for i in range(6)]
+        flags = [trial.suggest_categorical(f"f{i}", [True, False]) for i in range(6)]
+        return sum(v is not None for v in found) + sum(flags)
+
+    study = optuna.create_study(sampler=FmnesSampler(seed=1))
+    with caplog.at_level(logging.WARNING, "fmnes"):
+        study.optimize(objective, n_trials=600)
+    assert study.best_value == 0  # one of 10^6
+    assert not caplog.records
+
+
+@pytest.mark.skipif(
+    not hasattr(optuna.Trial, "set_constraint"), reason="Trial.set_constraint is new in Optuna 5"
+)
+def test_set_constraint():
+    """The objective itself states the constraints, also that of an integer."""
+
+    def objective(trial):
+        x = suggest(trial)
+        n = trial.suggest_int("n", 0, 9)
+        trial.set_constraint("x0", 0.45 - x[0])
+        trial.set_constraint("n", 4 - n)
+        return bowl(x) + 0.1 * n
+
+    study = optuna.create_study(sampler=FmnesSampler(seed=1))
+    study.optimize(objective, n_trials=600)
+    best = study.best_trial  # Optuna's: the best that keeps the constraints
+    assert best.params["n"] == 4
+    np.testing.assert_allclose(point(best), [0.45, 0.3, 0.3, 0.3, 0.3], atol=0.03)
+
+
 # --- Parameters that are not searched -------------------------------------------------------------
 
 
-def test_categories_are_sampled_by_another(caplog):
+def test_parameters_that_not_all_trials_have_are_sampled_by_another(caplog):
+    def objective(trial):
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        x = trial.suggest_float("x", 0, 1)
+        return x + (trial.suggest_float("y", 0, 1) if kind == "b" else 0.5)
+
     study = optuna.create_study(sampler=FmnesSampler(seed=1))
     with caplog.at_level(logging.WARNING, "fmnes"):
-        study.optimize(mixed, n_trials=30)
-    assert {t.params["kind"] for t in study.trials} == {"a", "b"}
-    (record,) = caplog.records  # once, not in every trial
-    assert record.args == ("kind", "RandomSampler")
+        study.optimize(objective, n_trials=40)
+    names = [record.args[0] for record in caplog.records if record.args[0] == "y"]
+    assert len(names) == 1  # once, not in every trial
 
 
 def test_a_space_that_changes_is_searched_anew():

@@ -1,4 +1,4 @@
-"""Optuna's parameters and the unit cube."""
+"""Optuna's parameters and the variables of the search."""
 
 import numpy as np
 import pytest
@@ -7,56 +7,64 @@ optuna = pytest.importorskip("optuna", reason="needs the extra optuna")
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
 from optuna_studies import NAMES, objective, sampler  # noqa: E402  # once it is there
 
-from fmnes.integrations._optuna_space import Cube, Intersection  # noqa: E402
+from fmnes.integrations._optuna_space import Intersection, SearchedSpace  # noqa: E402
 
-# --- The cube -------------------------------------------------------------------------------------
+ALL = {
+    "a": FloatDistribution(-0.7, 0.1),
+    "b": FloatDistribution(1e-7, 0.3, log=True),
+    "c": IntDistribution(-3, 11),
+    "d": IntDistribution(2, 9, log=True),
+    "e": FloatDistribution(0.1, 0.7, step=0.2),
+    "f": IntDistribution(3, 9, step=2),
+    "g": CategoricalDistribution(["u", "v"]),
+    "h": CategoricalDistribution([None, 1.5, "w", True]),
+}
 
 
-def test_every_whole_number_has_the_same_share():
-    cube = Cube({"n": IntDistribution(3, 9, step=2), "q": FloatDistribution(-1, 1, step=0.5)})
-    u = (np.arange(1000) + 0.5) / 1000
-    n, q = zip(*(cube.to_params(np.full(2, v)).values() for v in u), strict=True)
-    assert {value: n.count(value) for value in set(n)} == dict.fromkeys([3, 5, 7, 9], 250)
-    assert {v: q.count(v) for v in set(q)} == dict.fromkeys([-1.0, -0.5, 0.0, 0.5, 1.0], 200)
+def test_values_with_steps_count_the_steps():
+    space = SearchedSpace({"n": ALL["f"], "q": FloatDistribution(-1, 1, step=0.5)})
+    variables = space.variables({})
+    assert variables.integrality.all()
+    assert variables.bounds.lb.tolist() == [0, 0]
+    assert variables.bounds.ub.tolist() == [3, 4]
+    assert [space.to_params(np.array([k, k]))["n"] for k in range(4)] == [3, 5, 7, 9]
+    assert space.to_params(np.array([0.0, 3.0]))["q"] == 0.5
+    assert space.deviations(0.25) == {"n": 1.0, "q": 1.25}
 
 
 def test_logarithmic_ranges():
-    cube = Cube({"r": FloatDistribution(1e-4, 1, log=True), "n": IntDistribution(1, 4, log=True)})
-    assert cube.to_params(np.array([0.5, 0.5]))["r"] == pytest.approx(1e-2, rel=1e-14)
+    space = SearchedSpace(
+        {"r": FloatDistribution(1e-4, 1, log=True), "n": IntDistribution(1, 4, log=True)}
+    )
+    assert space.to_params(np.array([0.5, 0.5]))["r"] == pytest.approx(1e-2, rel=1e-14)
     # A whole number n has all that rounds to it: log(n + 1/2) - log(n - 1/2) of log 9.
     u = (np.arange(10_000) + 0.5) / 10_000
-    n = [cube.to_params(np.array([0.0, v]))["n"] for v in u]
+    n = [space.to_params(np.array([0.0, v]))["n"] for v in u]
     for k in (1, 2, 3, 4):
         share = np.log((k + 0.5) / (k - 0.5)) / np.log(9)
         assert abs(n.count(k) / 10_000 - share) < 2e-4
 
 
-def test_the_ends_of_the_cube_are_the_ends_of_the_ranges():
-    space = {
-        "a": FloatDistribution(-0.7, 0.1),
-        "b": FloatDistribution(1e-7, 0.3, log=True),
-        "c": IntDistribution(-3, 11),
-        "d": IntDistribution(2, 9, log=True),
-        "e": FloatDistribution(0.1, 0.7, step=0.2),
-    }
-    cube = Cube(space)
-    assert cube.to_params(np.zeros(5)) == {name: d.low for name, d in space.items()}
-    top = cube.to_params(np.ones(5))
-    assert top == pytest.approx({name: d.high for name, d in space.items()}, rel=1e-15)
-    assert all(top[name] <= d.high for name, d in space.items())
+def test_the_ends_of_the_variables_are_the_ends_of_the_ranges():
+    numbers = {name: d for name, d in ALL.items() if name not in "gh"}
+    space = SearchedSpace(numbers)
+    bounds = space.variables({}).bounds
+    assert space.to_params(bounds.lb) == {name: d.low for name, d in numbers.items()}
+    top = space.to_params(bounds.ub)
+    assert top == pytest.approx({name: d.high for name, d in numbers.items()}, rel=1e-15)
+    assert all(top[name] <= d.high for name, d in numbers.items())
 
 
-def test_to_cube_is_the_inverse():
-    space = {
-        "a": FloatDistribution(-5, 3),
-        "b": FloatDistribution(1e-7, 0.3, log=True),
-        "c": IntDistribution(-3, 11),
-        "d": IntDistribution(2, 9, log=True),
-    }
-    cube = Cube(space)
-    values = {"a": 0.25, "b": 1e-3, "c": 7, "d": 4}
-    assert cube.to_params(cube.to_cube(values)) == pytest.approx(values, rel=1e-14)
-    np.testing.assert_array_equal(cube.to_cube({}), 0.5)
+@pytest.mark.parametrize("option", [None, 1.5, "w", True])
+def test_to_vector_is_the_inverse(option):
+    space = SearchedSpace(ALL)
+    values = {"a": 0.05, "b": 1e-3, "c": 7, "d": 4, "e": 0.5, "f": 7, "g": "v", "h": option}
+    found = space.to_params(space.to_vector(values))
+    assert list(found) == list(values)
+    categories = found.pop("g"), found.pop("h")
+    assert categories == (values.pop("g"), values.pop("h"))
+    assert type(categories[1]) is type(option)
+    assert found == pytest.approx(values, rel=1e-14)
 
 
 def test_the_search_starts_at_x0():
@@ -83,5 +91,5 @@ def test_the_intersection_is_optunas():
             for ds in shown[: i + 1]
         ]
         theirs = optuna.search_space.intersection_search_space(trials)
-        assert ours.searched() == {n: d for n, d in theirs.items() if n != "k"}
-    assert list(ours.searched()) == ["x"]
+        assert ours.searched() == theirs
+    assert list(ours.searched()) == ["k", "x"]

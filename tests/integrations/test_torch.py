@@ -2,6 +2,7 @@
 
 import doctest
 import pickle
+import shutil
 import subprocess
 import sys
 
@@ -288,10 +289,23 @@ def test_groups_scale_and_freeze():
     before = state_of(objective.module)
     opt = search(objective)
     opt.tell(objective.evaluate(opt))
-    opt.write_candidate(0, objective._flat.parameters)
+    opt.write_candidate(0, objective.tensors)
     after = objective.module.state_dict()
     assert torch.equal(after["first.bias"], before["first.bias"])
     assert not torch.equal(after["last.bias"], before["last.bias"])
+
+
+def test_the_parameters_as_a_tensor_of_the_module():
+    """In 32 bits at least, for a search on the device; made anew from what the module has."""
+    module = Dense().float()
+    objective = ModuleObjective(module, mean_square)
+    assert objective.vector.dtype == torch.float32
+    np.testing.assert_array_equal(objective.vector.numpy(), objective.x0)
+    module.last.bias.data += 1
+    assert objective.vector[-1] == module.last.bias.item()
+    assert objective.x0[-1] == module.last.bias.item()
+    assert ModuleObjective(Dense().bfloat16(), mean_square).vector.dtype == torch.float32
+    assert ModuleObjective(Dense().double(), mean_square).vector.dtype == torch.float64
 
 
 class Tied(torch.nn.Module):
@@ -344,12 +358,45 @@ def test_an_error_in_the_loss_leaves_the_search_and_the_mean():
     np.testing.assert_allclose(objective.evaluate(opt), objective(x), rtol=1e-12)
 
 
-def test_a_compiled_module():
-    module = torch.compile(Dense(), backend="eager")
+COMPILER = pytest.mark.skipif(shutil.which("c++") is None, reason="Inductor needs a C++ compiler")
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # PyTorch's own
+@pytest.mark.parametrize("backend", ["eager", pytest.param("inductor", marks=COMPILER)])
+def test_a_compiled_module(backend):
+    """The compiled code reads the parameters anew for each candidate."""
+    module = torch.compile(Dense(), backend=backend)
     objective = ModuleObjective(module, mean_square)
     opt = search(objective)
     expected = ModuleObjective(module._orig_mod, mean_square)(opt.ask())
     np.testing.assert_allclose(objective.evaluate(opt), expected, rtol=1e-12)
+
+
+def test_parameters_on_several_devices_are_refused_in_calls():
+    """The device "meta" stands for a second one."""
+    module = Dense()
+    module.last.to("meta")
+    objective = ModuleObjective(module, mean_square)
+    with pytest.raises(ValueError, match=r"module: expected .* one device .*'cpu', 'meta'"):
+        objective(np.zeros(21))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: make test-gpu")
+def test_parameters_on_several_devices_are_written():
+    """The first layer on the CPU, the second on a GPU."""
+    module = torch.nn.ModuleDict({"a": torch.nn.Linear(3, 4), "b": torch.nn.Linear(4, 1).cuda()})
+
+    def loss(model):
+        return model["b"](model["a"](torch.ones(2, 3)).cuda()).square().sum()
+
+    objective = ModuleObjective(module, loss)
+    opt = search(objective)
+    values = objective.evaluate(opt)
+    x = opt.ask()[3]
+    opt.write_candidate(3, objective.tensors)
+    np.testing.assert_allclose(objective.x0, x, rtol=1e-6)
+    with torch.no_grad():
+        assert values[3] == float(loss(module))
 
 
 def test_modules_and_groups_that_are_refused(tmp_path):
@@ -360,6 +407,14 @@ def test_modules_and_groups_that_are_refused(tmp_path):
         wrapped = torch.nn.parallel.DistributedDataParallel(Dense())
         with pytest.raises(TypeError, match=r"module: .* DistributedDataParallel.*module\.module"):
             ModuleObjective(wrapped, mean_square)
+        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+        sharded = torch.distributed.tensor.distribute_tensor(torch.zeros(10), mesh)
+        opt = fmnes.Optimizer(np.zeros(10), 1.0, rng=1)
+        with pytest.raises(TypeError, match=r"target: .* whole tensors, got \[0\], a DTensor"):
+            opt.write_candidate(0, [sharded])
+        split = type("FullyShardedDataParallel", (torch.nn.Module,), {})()
+        with pytest.raises(TypeError, match=r"target: .* FullyShardedDataParallel has split"):
+            opt.write_candidate(0, split)
     finally:
         torch.distributed.destroy_process_group()
     with pytest.raises(ValueError, match=r"groups: expected patterns for names among .* .head"):

@@ -41,12 +41,13 @@ class Address(NamedTuple):
 
 def draw_seed(rng: "int | np.random.Generator | None") -> int:
     """One seed of 64 bits, from what NumPy's ``default_rng`` takes."""
+    expected = f"rng: expected None, an int >= 0 or a numpy.random.Generator, got {rng!r}"
+    if isinstance(rng, bool | np.bool_):  # NumPy would take True for the seed 1
+        raise TypeError(expected)
     try:
         generator = np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"rng: expected None, an int >= 0 or a numpy.random.Generator, got {rng!r}"
-        ) from None
+        raise type(error)(expected) from None
     return int(generator.integers(2**64, dtype=np.uint64))
 
 
@@ -72,29 +73,33 @@ def normals(
     last: int,
     dim: int,
     out: NDArray[Any] | None = None,
+    start: int = 0,
 ) -> NDArray[Any]:
     """Rows ``first`` to ``last - 1`` of a generation's standard normal draws, shape (rows, dim).
 
-    In float64, or rounded to float32 if that is what ``out`` holds.
+    In float64, or rounded to float32 if that is what ``out`` holds. They are the coordinates from
+    ``start`` on.
     """
     _fitting("stream", stream, STREAM_BITS)
     _fitting("generation", generation, GENERATION_BITS)
     _fitting("first", first, ROW_BITS)
     _fitting("last", last, ROW_BITS)
-    _fitting("dim", dim, DIM_BITS)
+    _fitting("dim", start + dim, DIM_BITS)
     if out is None:
         out = np.empty((last - first, dim))
-    if kernels.in_use == "native":
+    if kernels.in_use == "native" and start == 0:  # the compiled loop begins at coordinate 0
         _native.normals(seed, stream, generation, first, out)
     elif out.dtype == np.float64:
-        numpy_draws.normals(seed, stream, generation, first, out)
+        numpy_draws.normals(seed, stream, generation, first, out, start)
     else:
-        out[...] = normals(seed, stream, generation, first, last, dim)
+        out[...] = normals(seed, stream, generation, first, last, dim, start=start)
     return out
 
 
-def normals_like(mean: Array, address: Address, first: int, last: int) -> Array:
+def normals_like(mean: Array, address: Address, first: int, last: int, start: int = 0) -> Array:
     """Rows of a generation's draws in the array library, dtype and device of ``mean``.
+
+    They have as many coordinates as ``mean``, from ``start`` on.
 
     If ``mean`` is a PyTorch array on a GPU or another device, the draws are computed there, so no
     array of size d is copied to the device.
@@ -103,11 +108,12 @@ def normals_like(mean: Array, address: Address, first: int, last: int) -> Array:
     if is_torch_array(mean) and mean.device.type == "cuda" and _has_triton():
         from fmnes.draws import triton_draws
 
-        return triton_draws.normals(triton_draws.words_on(mean, address), first, last - first, mean)
+        placed = triton_draws.words_on(mean, address)
+        return triton_draws.normals(placed, first, last - first, mean, start)
     if is_torch_array(mean) and mean.device.type != "cpu":
         words = array_draws.Words.of(*address)
-        return array_draws.normals(xp, words, first, last - first, dim, mean)
-    return constant(xp, normals(*address, first, last, dim), mean)
+        return array_draws.normals(xp, words, first, last - first, dim, mean, start)
+    return constant(xp, normals(*address, first, last, dim, start=start), mean)
 
 
 @functools.cache

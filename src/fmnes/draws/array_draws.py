@@ -36,17 +36,22 @@ class Words(NamedTuple):
         return cls(seed & _LOW32, seed >> 32, generation & _LOW32, stream << 12 | generation >> 32)
 
 
-def normals(xp: Namespace, words: Words, first: Array, rows: int, dim: int, like: Array) -> Array:
+def normals(
+    xp: Namespace, words: Words, first: Array, rows: int, dim: int, like: Array, start: int = 0
+) -> Array:
     """Rows ``first`` to ``first + rows - 1`` of a generation's standard normal draws.
 
-    They have the shape (rows, dim), and the dtype and device of ``like``.
+    They have the shape (rows, dim), and the dtype and device of ``like``. Their first column is
+    coordinate ``start``.
     """
-    groups = -(-dim // GROUP)
-    drawn = philox(xp, words, *counters(xp, words, first, rows, LANES * groups, like))
+    before = start % GROUP
+    groups, block = -(-(before + dim) // GROUP), start // GROUP * LANES
+    at = counters(xp, words, first, rows, LANES * groups, like, block)
+    drawn = philox(xp, words, *at)
     cosines, sines = _stored(xp, box_muller(xp, drawn, like), rows * dim)
     # Eight blocks make sixteen coordinates: their cosines first, then their sines.
     pairs = [xp.reshape(half, (rows, groups, 1, LANES)) for half in (cosines, sines)]
-    return xp.reshape(_joined(xp, *pairs), (rows, groups * GROUP))[:, :dim]
+    return xp.reshape(_joined(xp, *pairs), (rows, groups * GROUP))[:, before : before + dim]
 
 
 def _joined(xp: Namespace, first: Array, second: Array) -> Array:
@@ -75,16 +80,16 @@ def _stored(xp: Namespace, halves: tuple[Array, Array], size: int) -> tuple[Arra
 
 
 def counters(
-    xp: Namespace, words: Words, first: Array, rows: int, blocks: int, like: Array
+    xp: Namespace, words: Words, first: Array, rows: int, blocks: int, like: Array, block: int = 0
 ) -> tuple[Array, Array, Array, Array]:
-    """The counters of some rows and their first blocks, which broadcast to (rows, blocks)."""
+    """The counters of some rows and blocks, from ``block`` on; they broadcast to (rows, blocks)."""
 
     def count(n: int) -> Array:
         return xp.arange(n, dtype=word_dtype(xp), device=device(like))
 
     row = _word(xp, first, like) + count(rows)
     generation, stream = _word(xp, words.generation_low, like), _word(xp, words.stream, like)
-    return count(blocks)[None, :], row[:, None], generation, stream
+    return (_word(xp, block, like) + count(blocks))[None, :], row[:, None], generation, stream
 
 
 def philox(
@@ -97,7 +102,9 @@ def philox(
         high0, low0 = multiply(c0, _MULTIPLIERS[0], mask)
         high1, low1 = multiply(c2, _MULTIPLIERS[1], mask)
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
-        k0, k1 = (k0 + _word(xp, _WEYL[0], k0)) & mask, (k1 + _word(xp, _WEYL[1], k1)) & mask
+        k0, k1 = k0 + _word(xp, _WEYL[0], k0), k1 + _word(xp, _WEYL[1], k1)
+        if word_dtype(xp) != xp.uint32:  # words of 32 bits overflow by themselves
+            k0, k1 = k0 & mask, k1 & mask
     return c0, c1, c2, c3
 
 

@@ -22,9 +22,19 @@ PART = 1024  # groups in a part
 ROOM = 6  # rows of `work` below
 
 
-def normals(seed: int, stream: int, generation: int, first: int, out: Floats) -> None:
-    """Fill ``out``, shape (rows, dim), with the rows ``first``, ``first + 1``, ... of the draws."""
+def normals(
+    seed: int, stream: int, generation: int, first: int, out: Floats, start: int = 0
+) -> None:
+    """Fill ``out``, shape (rows, dim), with the rows ``first``, ``first + 1``, ... of the draws.
+
+    Its first column is coordinate ``start``.
+    """
     rows, dim = out.shape
+    if before := start % GROUP:  # whole groups are made
+        whole = np.empty((rows, before + dim))
+        normals(seed, stream, generation, first, whole, start - before)
+        out[...] = whole[:, before:]
+        return
     groups = -(-dim // GROUP)
     wide = max(1, min(PART, groups))
     tall = max(1, min(PART // wide, rows))
@@ -34,7 +44,7 @@ def normals(seed: int, stream: int, generation: int, first: int, out: Floats) ->
             to = out[i : i + tall, g * GROUP : (g + wide) * GROUP]
             shape = len(to), min(wide, groups - g), LANES
             here = work[:, : shape[0] * shape[1] * LANES]
-            counters(stream, generation, first + i, g, here[:4].reshape(4, *shape))
+            counters(stream, generation, first + i, start // GROUP + g, here[:4].reshape(4, *shape))
             philox(seed, here)
             cosines, sines = (half.reshape(shape) for half in box_muller(here))
             pairs = np.stack([cosines, sines], axis=2).reshape(shape[0], -1)

@@ -2,7 +2,7 @@
 
 The Philox words of an address are identical to those of C++ and NumPy. In float64 the normals are
 identical too, if a kernel is launched with ``enable_fp_fusion=False``: the operations are those of
-`numpy_draws`, in the same order. In float32 they are within 2.5 units in the last place of the
+`numpy_draws`, in the same order. In float32 they are within 2 units in the last place of the
 exact normals; the float64 arithmetic would take three times as long.
 
 This module needs Triton. With ``TRITON_INTERPRET=1`` the kernels run on the CPU, slowly.
@@ -140,7 +140,9 @@ def box_muller32(w0, w1, w2, w3):
     top = tl.where(near, w0, w0 ^ 0xFFFFFFFF)
     rest = (w1 >> 12).to(tl.int32)
     rest = ((top & 0xFF) << 20).to(tl.int32) + tl.where(near, rest, 0x100000 - rest)
-    x = (top >> 8).to(tl.int32).to(tl.float32) * 2.0**-24 + rest.to(tl.float32) * 2.0**-52
+    high, low = (top >> 8).to(tl.int32).to(tl.float32) * 2.0**-24, rest.to(tl.float32) * 2.0**-52
+    x = high + low
+    x_error = low - (x - high)
     bits = x.to(tl.uint32, bitcast=True) + (ONE_BITS32 - SQRT_HALF_BITS32)
     m = ((bits & MANTISSA32) + SQRT_HALF_BITS32).to(tl.float32, bitcast=True)
     e = tl.where(near, 0, (bits >> 23).to(tl.int32) - 127).to(tl.float32)
@@ -157,6 +159,9 @@ def box_muller32(w0, w1, w2, w3):
     exponent, f2 = e * LN2_HIGH32, -2.0 * f
     high = exponent + f2
     low = (f2 - (high - exponent)) + (e * LN2_LOW32 - s * (f2 + 2.0 * (w * y)))
+    # The rounding error of x matters where ln u is small: near 1, and between sqrt(1/2) and 1/2,
+    # where m = 2 u. Its factor 1 / (1 + f) is about 1 - 2 s.
+    low = tl.fma(tl.fma(s, -2.0, 1.0), tl.where(near, 2.0, -4.0) * x_error, low)
     y = high + low
     low = low - (y - high)
     inverse = tl.rsqrt(tl.maximum(y, 1e-30))
@@ -193,15 +198,15 @@ def _turned(x, y, quarter):
 
 
 @triton.jit
-def _fill(out, words, dim, first, DOUBLE: tl.constexpr, TILE: tl.constexpr):
-    """Write one tile of one row of the draws."""
+def _fill(out, words, dim, first, start, DOUBLE: tl.constexpr, TILE: tl.constexpr):
+    """Write one tile of one row of the draws, whose first column is coordinate ``start``."""
     seed, generation, stream = load_address(words)
     row = tl.program_id(1).to(tl.int64)
-    block = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
+    block = start // 16 * 8 + tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
     cosine, sine = normals_of(seed, generation, stream, row + first, block, DOUBLE)
-    j = coordinates(block)
-    tl.store(out + row * dim + j, cosine, mask=j < dim)
-    tl.store(out + row * dim + j + 8, sine, mask=j + 8 < dim)
+    j = coordinates(block) - start
+    tl.store(out + row * dim + j, cosine, mask=(j >= 0) & (j < dim))
+    tl.store(out + row * dim + j + 8, sine, mask=(j + 8 >= 0) & (j + 8 < dim))
 
 
 def words_of(seed: int, stream: int, generation: int) -> list[int]:
@@ -220,18 +225,19 @@ def blocks_of(dim: int) -> int:
     return -(-dim // GROUP) * (GROUP // 2)
 
 
-def normals(words: Array, first: int, rows: int, like: Array) -> Array:
+def normals(words: Array, first: int, rows: int, like: Array, start: int = 0) -> Array:
     """Rows ``first`` to ``first + rows - 1`` of the draws, in the dtype and on the device of like.
 
-    ``words`` is a tensor of `words_of` an address.
+    ``words`` is a tensor of `words_of` an address. The first column is coordinate ``start``.
     """
     dim = like.shape[0]
     out = torch.empty((rows, dim), dtype=like.dtype, device=like.device)
     double = like.dtype == torch.float64
-    tile = min(TILE, triton.next_power_of_2(blocks_of(dim)))
-    grid = triton.cdiv(blocks_of(dim), tile), rows
+    blocks = blocks_of(start % GROUP + dim)
+    tile = min(TILE, triton.next_power_of_2(blocks))
+    grid = triton.cdiv(blocks, tile), rows
     with on_device(like):
-        _fill[grid](out, words, dim, first, double, tile, enable_fp_fusion=not double)
+        _fill[grid](out, words, dim, first, start, double, tile, enable_fp_fusion=not double)
     return out
 
 

@@ -1,7 +1,9 @@
 """How a method's generations are computed: a contract, a registry, and one file per engine.
 
 `contract.py` says what an engine is. `ENGINES` is the registry: the first row that serves a
-method, array library, device and dtype is used.
+method, array library, device and dtype is used. Three engines are not in the registry. A search
+chooses `asynchronous.py` and `injected.py` by what it does and not by its arrays, and `sharded.py`
+needs a group of processes.
 """
 
 from collections.abc import Callable
@@ -32,6 +34,9 @@ class Registration(NamedTuple):
     devices: tuple[str, ...] | None = None
     dtypes: tuple[str, ...] | None = None
     available: Callable[[], bool] = lambda: True
+    # With store_draws=False it saves memory of the device: it computes in the arrays of a state
+    # that it owns, and x0 and the best candidate are kept on the host.
+    streams: bool = False
 
     def serves(self, method: str, library: str, device: str, dtype: str) -> bool:
         """Whether this engine computes the method on such arrays, here and now."""
@@ -59,6 +64,7 @@ ENGINES = (
         devices=("cuda",),
         dtypes=("float64", "float32"),
         available=triton_available,
+        streams=True,
     ),
     Registration(
         "compiled",

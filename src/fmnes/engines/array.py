@@ -63,9 +63,9 @@ class ArrayEngine:
         if every and self._address.generation % every == 0:
             refreshed = self._algorithm.refresh(self.params, self.state)
             self.state = self._algorithm.resized(self.params, refreshed)
-        summary = self._algorithm.summary(self.params, self.state)
+        summary, mean = self._algorithm.summary(self.params, self.state), self.state.mean
         return generation.to_record(
-            shown, generation.figures(summary, self.state.mean, self._converged)
+            shown, generation.figures(array_namespace(mean), summary, mean, self._converged)
         )
 
     def _told(self, z: Array, f: Array) -> Any:

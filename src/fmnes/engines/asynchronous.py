@@ -32,7 +32,17 @@ class Origin(NamedTuple):
     generation: int
     row: int
 
+    def of_run(self, run: int) -> "Origin":
+        """Return the address among several runs, as the journal keeps it."""
+        return self._replace(generation=self.generation + run * _GENERATIONS)
 
+    def split(self) -> "tuple[int, Origin]":
+        """Return the number of the run, and the address in this run."""
+        run, generation = divmod(self.generation, _GENERATIONS)
+        return run, self._replace(generation=generation)
+
+
+_GENERATIONS = 2**40  # more than any run has
 X0 = Origin(0, 2**32 - 1)  # of the user's x0, which is evaluated too but has no draw
 
 

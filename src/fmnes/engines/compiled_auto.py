@@ -122,9 +122,9 @@ class CompiledAutoEngine(Compiled):
         return np.broadcast_to(self._compiled.initial, (self._dim,))
 
     @property
-    def best(self) -> NDArray[Any]:
-        """The best candidate so far."""
+    def best(self) -> NDArray[Any] | None:
+        """The best candidate so far; None before the first if the matrix starts full."""
         if self._array is not None:
-            return np.asarray(self._array.best)
+            return None if self._array.best is None else np.asarray(self._array.best)
         best: NDArray[Any] = self._compiled.best
         return best

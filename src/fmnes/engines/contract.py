@@ -42,6 +42,7 @@ class EngineSpec(NamedTuple):
     tolx: float  # a deviation has converged below tolx times its initial value
     initial: Array | None = None  # the initial deviations; those of `state` if None
     best: Array | None = None  # the best candidate so far, in search coordinates
+    owned: bool = False  # nobody else holds the arrays of `state`, so the engine may change them
 
 
 class Engine(Protocol):

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes import kernels
 from fmnes._arrays import Array, Namespace, to_host
 from fmnes.algorithms import Algorithm
 from fmnes.algorithms._records import Summary
+from fmnes.algorithms._vectors import VARIABLES
 from fmnes.algorithms._weights import is_feasible
 from fmnes.engines.contract import Generation
 from fmnes.kernels.agnostic import Survey
@@ -31,9 +31,8 @@ def best_of(values: NDArray[np.float64]) -> int:
     return int(np.argmin(np.where(is_feasible(np, values), values, np.inf)))
 
 
-def described(summary: Summary, mean: Array, converged: Array) -> dict[str, Array]:
+def described(xp: Namespace, summary: Summary, mean: Array, converged: Array) -> dict[str, Array]:
     """The fields of a `Generation` that describe the state, as 0-d arrays of its dtype."""
-    xp = array_namespace(mean)
     size = xp.abs(mean)
     resolved = xp.maximum(converged, xp.finfo(mean.dtype).eps * size)
     return {
@@ -41,17 +40,17 @@ def described(summary: Summary, mean: Array, converged: Array) -> dict[str, Arra
         "axis_ratio": summary.axis_ratio,
         "norm_v": summary.norm_v,
         "phase": xp.astype(summary.phase, mean.dtype),
-        "deviation_min": xp.min(summary.deviations),
-        "deviation_max": xp.max(summary.deviations),
-        "mean_max": xp.max(size),
-        "shrunk": xp.astype(xp.all(summary.deviations <= resolved), mean.dtype),
+        "deviation_min": xp.min(summary.deviations, axis=VARIABLES),
+        "deviation_max": xp.max(summary.deviations, axis=VARIABLES),
+        "mean_max": xp.max(size, axis=VARIABLES),
+        "shrunk": xp.astype(xp.all(summary.deviations <= resolved, axis=VARIABLES), mean.dtype),
     }
 
 
-def figures(summary: Summary, mean: Array, converged: Array) -> Array:
+def figures(xp: Namespace, summary: Summary, mean: Array, converged: Array) -> Array:
     """The same as one array, in the order of the fields."""
-    named = described(summary, mean, converged)
-    return array_namespace(mean).stack([named[name] for name in _FIGURES])
+    named = described(xp, summary, mean, converged)
+    return xp.stack([named[name] for name in _FIGURES])
 
 
 def to_record(shown: Survey, state: Array) -> Generation:

@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import is_jax_array
 from numpy.typing import NDArray
 
-from fmnes._arrays import Array
+from fmnes._arrays import Array, place
 from fmnes.draws import array_draws
 from fmnes.engines import generation, jax_steps
 from fmnes.engines.contract import EngineSpec, Generation
@@ -111,7 +111,7 @@ class JaxEngine:
     def _upload(self, value: NDArray[Any]) -> Array:
         import jax
 
-        return jax.device_put(value, self.state.mean.sharding)
+        return jax.device_put(value, place(self.state.mean, value.shape))
 
     def _download(self, value: Array | None) -> Any:
         import jax
@@ -153,7 +153,7 @@ def _compiled(constants: Constants) -> _Steps:
     algorithm, params = constants
 
     def figures(state: Any, converged: Array) -> Array:
-        return generation.figures(algorithm.summary(params, state), state.mean, converged)
+        return generation.figures(jnp, algorithm.summary(params, state), state.mean, converged)
 
     def tell(
         state: Any,

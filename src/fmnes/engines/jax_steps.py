@@ -52,11 +52,21 @@ def draws(
     count: int | None = None,
 ) -> Array:
     """Rows of the draws at an address (`array_draws.Words` as an array of shape (4,)); all rows."""
-    import jax.numpy as jnp
-
     _, params = constants
     count = rows_of_draws(constants) if count is None else count
-    return array_draws.normals(jnp, array_draws.Words(*words), first, count, params.dim, like)
+    return _normals(count, params.dim, like.dtype)(words, first, like)
+
+
+@functools.lru_cache(maxsize=64)
+def _normals(rows: int, dim: int, dtype: Any) -> Any:
+    """The draws as a function that JAX traces once, wherever a program needs them."""
+    import jax
+    import jax.numpy as jnp
+
+    def normals(words: Array, first: Array, like: Array) -> Array:
+        return array_draws.normals(jnp, array_draws.Words(*words), first, rows, dim, like)
+
+    return jax.jit(normals)
 
 
 def population(constants: Constants, words: Array, state: Any) -> tuple[Array, Array]:

@@ -5,7 +5,8 @@ device and eight numbers back. On a GPU the kernels of `tell` are recorded once 
 that a small problem does not wait for the host to launch them one by one.
 
 With ``store_draws=False`` no array of size lambda x d exists: the draws are made again, and
-`ask` and `write` make candidates one by one.
+`ask` and `write` make candidates one by one. The device then holds seven vectors: the mean, D, v,
+the two paths, and two vectors of the update; the best candidate is kept in memory of the host.
 """
 
 import functools
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_torch_array
 from numpy.typing import NDArray
 
 from fmnes._arrays import Array
@@ -29,6 +31,9 @@ _SMALL = 2**22  # a population of so many numbers at most is built by `tell` alr
 _ROWS, _ROW_BLOCKS = 4, 128  # pairs and blocks of a tile of `row_sums`
 _PAIRS = 8  # pairs of candidates that one program of `write_rows` builds
 _PROGRAMS = 2048  # at most so many programs share the tiles of a pass
+_WRITE_BLOCKS, _WRITE_WARPS = 512, 4  # Philox blocks of a tile of `write_row`, warps of a program
+_WRITE_PROGRAMS = 132 * 32  # at most so many programs share its tiles
+_PIECE = 2**24  # coordinates that are looked at together where memory is short
 
 
 @functools.cache
@@ -61,15 +66,18 @@ class TritonEngine:
         self._dtype, self._dim = mean.dtype, self.params.dim
         self._half = self.params.popsize // 2
         self._double = mean.dtype == torch.float64
-        self.initial = self._initial(spec)
+        self.initial, self._initial_is_one_number = self._initial(spec)
         # The kernels update these vectors in place, so they must not be shared with anybody.
         self._vectors = {
-            name: value.clone(memory_format=torch.contiguous_format)
+            name: value if spec.owned else value.clone(memory_format=torch.contiguous_format)
             for name, value in spec.state._asdict().items()
             if name != "sigma"
         }
-        self.best = None if spec.best is None else spec.best.clone()
         self._allocate(spec)
+        self._has_best = spec.best is not None
+        self._best: Array = self._place_of_best()
+        if spec.best is not None:
+            self._best.copy_(spec.best)
         self._tell, self._sample = _Recorded(mean.is_cuda), _Recorded(mean.is_cuda)
         with triton_draws.on_device(mean):
             self._settle()
@@ -92,55 +100,54 @@ class TritonEngine:
         self._z = vector(half if stored else 0)
         self._population = vector(2 * half) if stored and 2 * half * dim <= _SMALL else None
         self._az, self._s = vector()[0], vector()[0]
-        self._numbers, self._pairs = float64(kernels.NUMBERS), float64(kernels.PAIR_ROWS, half)
-        self._numbers[[0, 24, 25]] = on_device([float(spec.state.sigma), 1.0, 1.0])
+        self._numbers = float64(len(kernels.NUMBERS))
+        self._pairs = float64(len(kernels.PAIRS), half)
+        started = {"sigma": float(spec.state.sigma), "d_scale": 1.0, "v_scale": 1.0}
+        for name, value in started.items():
+            self._numbers[kernels.NUMBERS.index(name)] = value
         constants, rates = cr_fm_nes.tables(self.params)
         eps = torch.finfo(self._dtype).eps
-        order = [
-            "chi_n",
-            "c_sigma",
-            "scale_sigma",
-            "c_c",
-            "scale_c",
-            "long_v",
-            "largest_step",
-            "D_limit",
-            "v_min",
-            "v_max",
-        ]
-        given = dim, 2 * half, *(constants[name] for name in order), eps, spec.tolx
-        self._constants = on_device(given)
-        self._rates = on_device(np.stack(list(rates.values())))
+        given = {"dim": dim, "popsize": 2 * half, "eps": eps, "tolx": spec.tolx, **constants}
+        self._constants = on_device([given[name] for name in kernels.CONSTANTS])
+        self._rates = on_device(np.stack([rates[name] for name in kernels.RATES]))
         w_hat = np.asarray(self.params.phase.w_hat)
         self._by_rank, self._weights = on_device(w_hat), float64(2 * half)
         self._cumulated = on_device(np.concatenate([[0.0], np.cumsum(w_hat)]))
-        # What a generation exchanges with the host: values and the next address in, figures out.
+        # What a generation exchanges with the host: the next address, the best value so far and, if
+        # they are not on the device, the values come in; figures go out.
         pin = self._device.type == "cuda"
-        self._inbox = torch.zeros(2 * half + 3, dtype=torch.float64, pin_memory=pin)
-        self._outbox = torch.zeros(8, dtype=torch.float64, pin_memory=pin)
-        self._received = float64(2 * half + 3)
-        self._values, self._words = self._received[3:], self._received[:3].view(torch.int64)
-        self._words.copy_(self._draws.words_on(self._received, spec.address))
-        self._figures = float64(8)
+        self._inbox = torch.zeros(2 * half + 4, dtype=torch.float64, pin_memory=pin)
+        self._outbox = torch.zeros(len(kernels.FIGURES), dtype=torch.float64, pin_memory=pin)
+        self._received, self._figures = float64(2 * half + 4), float64(len(kernels.FIGURES))
+        self._words = self._draws.words_on(self._received, spec.address)
+        self._next_words = self._received[:3].view(torch.int64)
+        self._best_so_far, self._values = self._received[3:4], self._received[4:]
         self._programs = min(-(-dim // _TILE), _PROGRAMS)
         self._tile = _BLOCKS if self._blocks >= 128 * _BLOCKS else _FEW_BLOCKS
         self._draw_programs = min(-(-self._blocks // self._tile), _PROGRAMS)
         self._row_programs = min(-(-self._blocks // _ROW_BLOCKS), _PROGRAMS // 4)
-        self._partial = float64(9 * _PROGRAMS)
+        self._partial = float64(kernels.KINDS * _PROGRAMS)
         self._row_partial = float64(3 * half * self._row_programs)
 
-    def _initial(self, spec: EngineSpec) -> Array:
-        """The initial deviations; one number stands for all of them if they are equal.
+    def _initial(self, spec: EngineSpec) -> tuple[Array, bool]:
+        """The initial deviations, and whether one number stands for all of them.
 
-        Where memory is short, also if they are almost equal: they only scale a tolerance.
+        It does if they are equal and, where memory is short, if they are almost equal: they only
+        scale a tolerance.
         """
-        given = spec.initial
-        if given is None:
-            given = cr_fm_nes.summary(spec.params, spec.state).deviations
-        least, most = given.min(), given.max()
+        parts = [slice(a, a + _PIECE) for a in range(0, self._dim, _PIECE)]
+
+        def deviations(part: slice) -> Array:
+            if spec.initial is not None:
+                return spec.initial[part]
+            fields = (field[part] if field.ndim else field for field in spec.state)
+            return cr_fm_nes.summary(spec.params, cr_fm_nes.State(*fields)).deviations
+
+        limits = self._torch.stack([x for part in parts for x in deviations(part).aminmax()])
+        least, most = limits.aminmax()
         if least == most or (not spec.params.store_draws and most <= 1.001 * least):
-            return most.reshape(1).expand(self._dim)
-        return given.clone()
+            return most.reshape(1).expand(self._dim), True
+        return self._torch.cat([deviations(part) for part in parts]), False
 
     # === Ask ===
 
@@ -163,7 +170,20 @@ class TritonEngine:
             row = self._population[candidate, start : start + out.numel()]
             out.copy_(row.view(out.shape))
             return
-        self._write_rows(out, candidate, candidate + 1, start, out.numel())
+        if self.params.store_draws:
+            self._write_rows(out, candidate, candidate + 1, start, out.numel())
+        else:
+            self._write_row(out, candidate, start)
+
+    def _write_row(self, out: Array, candidate: int, start: int) -> None:
+        size, state = out.numel(), self._vectors
+        tiles = -(-(start % 16 + size) // (2 * _WRITE_BLOCKS))
+        with self._draws.on_device(self._z):
+            self._kernels.write_row[(min(tiles, _WRITE_PROGRAMS),)](
+                out, self._words, state["mean"], state["D"], state["v"], self._numbers,
+                self._pairs, self._half, candidate, start, size, start % 16 == size % 16 == 0,
+                self._double, _WRITE_BLOCKS, num_warps=_WRITE_WARPS, **self._options,
+            )  # fmt: skip
 
     def _write_rows(self, out: Array, first: int, last: int, start: int, size: int) -> None:
         blocks = -(-(start + size) // 16) * 8 - start // 16 * 8
@@ -181,29 +201,57 @@ class TritonEngine:
 
     # === Tell ===
 
-    def tell(self, values: NDArray[np.float64], best_so_far: float) -> Generation:
+    def reads(self, values: Any) -> bool:
+        """Whether these are floating-point numbers of the population, on the state's device.
+
+        A search that streams keeps its best candidate on the host, which has to know the values.
+        """
+        return (
+            is_torch_array(values)
+            and values.device == self._device
+            and values.shape == (self.params.popsize,)
+            and values.is_floating_point()
+            and self.params.store_draws
+        )
+
+    def tell(self, values: Array, best_so_far: float) -> Generation:
         """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
-        shown = generation.survey(values)
+        here = bool(is_torch_array(values))
         with self._draws.on_device(self._z):
-            if shown.least < best_so_far:
-                self._keep(generation.best_of(values))
+            if not self.params.store_draws and generation.survey(values).least < best_so_far:
+                self.write(generation.best_of(values), 0, self._az)  # the update fills it later
+                self._best.copy_(self._az, non_blocking=True)
             self._address = self._address._replace(generation=self._address.generation + 1)
-            inbox = self._inbox.numpy()
+            inbox, sent = self._inbox.numpy(), 4 if here else len(self._inbox)
             inbox[:3].view(np.int64)[:] = self._draws.words_of(*self._address)
-            inbox[3:] = values
-            if shown.flat and self.params.safe:  # `unless_flat`: only the draws change
-                self._received.copy_(self._inbox, non_blocking=True)
+            inbox[3] = best_so_far
+            if here:
+                self._values.copy_(values.detach())
             else:
-                self._tell(self._update)
+                inbox[4:] = values
+            self._received[:sent].copy_(self._inbox[:sent], non_blocking=True)
+            self._tell(self._update)
             arrived = self._mark()
             self._sample(self._next_draws)
             arrived()
-        return generation.to_record(shown, self._outbox)
+        record = generation.from_numbers(self._outbox.numpy())
+        self._has_best |= record.least < best_so_far
+        return record
 
-    def _keep(self, best: int) -> None:
-        if self.best is None:
-            self.best = self._torch.empty_like(self._vectors["mean"])
-        self.write(best, 0, self.best)
+    def _place_of_best(self) -> Array:
+        """Memory for a candidate: of the device, or of the host where the device has no room."""
+        on_device = self.params.store_draws
+        return self._torch.empty(
+            self._dim,
+            dtype=self._dtype,
+            device=self._device if on_device else "cpu",
+            pin_memory=not on_device and self._device.type == "cuda",
+        )
+
+    @property
+    def best(self) -> Array | None:
+        """The best candidate so far, on the device."""
+        return self._best.to(self._device) if self._has_best else None
 
     def _mark(self) -> Callable[[], None]:
         """Return a function that waits for the work submitted so far."""
@@ -211,19 +259,26 @@ class TritonEngine:
             return lambda: None
         event = self._torch.cuda.Event()
         event.record()
-        return event.synchronize  # type: ignore[no-any-return]
+        wait: Callable[[], None] = event.synchronize
+        return wait
 
     def _update(self) -> None:
-        """All of `tell` on the device: values come from the inbox, figures go to the outbox."""
+        """All of `tell` on the device; the figures go to the outbox."""
         k, state, partial = self._kernels, self._vectors, self._partial
         numbers, constants, pairs = self._numbers, self._constants, self._pairs
         half, dim, blocks, draws = self._half, self._dim, self._blocks, self._draw_programs
         safe, options, stored = self.params.safe, self._options, self.params.store_draws
-        # The old address stays in place until the draws of this generation are used.
-        self._values.copy_(self._inbox[3:], non_blocking=True)
+        k.survey[(1,)](
+            self._values, self._best_so_far, numbers, self._figures, half, safe, 256, **options
+        )
+        if stored:
+            k.keep[(self._programs,)](
+                self._best, self._z, state["mean"], state["D"], state["v"], numbers, pairs, dim,
+                half, _TILE, **options,
+            )  # fmt: skip
         k.rank[(-(-2 * half // 32),)](
-            self._values, pairs, self._by_rank, self._cumulated, self._weights, half, safe, 32,
-            **options,
+            self._values, pairs, numbers, self._by_rank, self._cumulated, self._weights, half,
+            safe, 32, **options,
         )  # fmt: skip
         k.weigh[(1,)](
             self._values, self._weights, pairs, numbers, constants, self._rates, half, 256,
@@ -254,7 +309,7 @@ class TritonEngine:
             numbers, constants, partial, many, safe, self._double, _PROGRAMS, **options
         )
         self._settle()
-        self._words.copy_(self._inbox[:3].view(self._torch.int64), non_blocking=True)
+        self._words.copy_(self._next_words)  # the draws of this generation are used
 
     def _settle(self) -> None:
         """The figures of the state, and what the next natural gradient needs of it."""
@@ -262,7 +317,7 @@ class TritonEngine:
         numbers, partial = self._numbers, self._partial
         k.settle[(many,)](
             state["mean"], state["D"], state["v"], state["p_sigma"], self.initial, numbers,
-            self._constants, partial, self._dim, self.initial.stride(0) == 0, _TILE, **options,
+            self._constants, partial, self._dim, self._initial_is_one_number, _TILE, **options,
         )  # fmt: skip
         k.report[(1,)](numbers, self._constants, self._figures, partial, many, _PROGRAMS, **options)
         k.prepare[(many,)](
@@ -296,7 +351,8 @@ class TritonEngine:
     @property
     def state(self) -> cr_fm_nes.State:
         """The state, in tensors that change with the next `tell`."""
-        return cr_fm_nes.State(sigma=self._numbers[0].to(self._dtype), **self._vectors)
+        sigma = self._numbers[self._kernels.SIGMA.value].to(self._dtype)
+        return cr_fm_nes.State(sigma=sigma, **self._vectors)
 
 
 class _Recorded:

@@ -14,26 +14,56 @@ import triton.language as tl
 
 from fmnes.draws.triton_draws import coordinates, load_address, normals_of
 
-# Places in the array of numbers: first those that a state determines, ...
-SIGMA, NORM_V2, V_MAX2, P_SIGMA2 = (tl.constexpr(i) for i in range(4))
-DENOMINATOR, VV_VV_H, PC_V, STRETCH = (tl.constexpr(i) for i in range(4, 8))
-# ... then those of the update ...
-LAM_F, CERTAIN, PHASE, C_1, A_PATH, ODD_A, AA, S_ALONG = (tl.constexpr(i) for i in range(8, 16))
-ALPHA, KAPPA, LARGEST, B, FACTOR = (tl.constexpr(i) for i in range(16, 21))
-C_H, ALONG, FRACTION, D_SCALE, V_SCALE = (tl.constexpr(i) for i in range(21, 26))
-NUMBERS = 32
-# ... and in the array of constants.
-DIM, POPSIZE, CHI_N, C_SIGMA, SCALE_SIGMA, C_C, SCALE_C = (tl.constexpr(i) for i in range(7))
-LONG_V, LARGEST_STEP, D_LIMIT, V_MIN, V_MAX, EPS, TOLX = (tl.constexpr(i) for i in range(7, 14))
-# Rows of the table of rates by the number of feasible candidates.
-T_ALPHA, T_ETA_B, T_MOVEMENT, T_STAGNATION, T_CONVERGENCE, T_C_1 = (
-    tl.constexpr(i) for i in range(6)
+
+def _places(names):
+    """The place of each name of an array, as the kernels need it."""
+    return tuple(tl.constexpr(place) for place in range(len(names)))
+
+
+# What the arrays hold, in order. The engine fills them by these names; the kernels know the places
+# under the same names in capitals.
+NUMBERS = (
+    # of the state
+    *("sigma", "norm_v2", "v_max2", "p_sigma2", "denominator", "vv_vv_h", "pc_v", "stretch"),
+    # of the update
+    *("lam_F", "certain", "phase", "c_1", "a_path", "odd_a", "aa", "s_along"),
+    *("alpha", "kappa", "largest", "b", "factor"),
+    *("c_h", "along", "fraction", "d_scale", "v_scale"),
+    # of the values: whether all are equal (and the method is safe), which candidate is the best
+    # one, whether it is the best so far, and the two values in the middle
+    *("flat", "best", "better", "middle_below", "middle_above"),
 )
+SIGMA, NORM_V2, V_MAX2, P_SIGMA2, DENOMINATOR, VV_VV_H, PC_V, STRETCH = _places(NUMBERS)[:8]
+LAM_F, CERTAIN, PHASE, C_1, A_PATH, ODD_A, AA, S_ALONG = _places(NUMBERS)[8:16]
+ALPHA, KAPPA, LARGEST, B, FACTOR = _places(NUMBERS)[16:21]
+C_H, ALONG, FRACTION, D_SCALE, V_SCALE = _places(NUMBERS)[21:26]
+FLAT, BEST, BETTER, MIDDLE_BELOW, MIDDLE_ABOVE = _places(NUMBERS)[26:]
+CONSTANTS = (
+    *("dim", "popsize", "chi_n", "c_sigma", "scale_sigma", "c_c", "scale_c"),
+    *("long_v", "largest_step", "D_limit", "v_min", "v_max", "eps", "tolx"),
+)
+DIM, POPSIZE, CHI_N, C_SIGMA, SCALE_SIGMA, C_C, SCALE_C = _places(CONSTANTS)[:7]
+LONG_V, LARGEST_STEP, D_LIMIT, V_MIN, V_MAX, EPS, TOLX = _places(CONSTANTS)[7:]
+# Rows of the table of rates by the number of feasible candidates; T_ before their capitals.
+RATES = ("alpha", "eta_B", "eta_movement", "eta_stagnation", "eta_convergence", "c_1")
+T_ALPHA, T_ETA_B, T_ETA_MOVEMENT, T_ETA_STAGNATION, T_ETA_CONVERGENCE, T_C_1 = _places(RATES)
 # Rows of the array with a number for each pair of candidates.
-ZV, NORM_Z2, ZP, ODD_HAT, EVEN_HAT, ODD_DIST, EVEN_DIST, ODD, EVEN, EVEN_A = (
-    tl.constexpr(i) for i in range(10)
+PAIRS = (
+    *("zv", "norm_z2", "zp", "odd_hat", "even_hat", "odd_dist", "even_dist"),
+    *("odd", "even", "even_a"),
 )
-PAIR_ROWS = 10
+ZV, NORM_Z2, ZP, ODD_HAT, EVEN_HAT, ODD_DIST, EVEN_DIST, ODD, EVEN, EVEN_A = _places(PAIRS)
+# The figures of a generation that the host gets; F_ before their capitals.
+FIGURES = (
+    # of the values, as in `Survey`
+    *("nan", "feasible", "least", "most", "size", "median", "flat"),
+    # of the state
+    *("sigma", "axis_ratio", "norm_v", "phase"),
+    *("deviation_min", "deviation_max", "mean_max", "shrunk"),
+)
+F_NAN, F_FEASIBLE, F_LEAST, F_MOST, F_SIZE, F_MEDIAN, F_FLAT = _places(FIGURES)[:7]
+F_SIGMA, F_AXIS_RATIO, F_NORM_V, F_PHASE = _places(FIGURES)[7:11]
+F_DEVIATION_MIN, F_DEVIATION_MAX, F_MEAN_MAX, F_SHRUNK = _places(FIGURES)[11:]
 # The phase is certain before p_sigma is known if |p_sigma| is this many standard deviations away
 # from the limits of the phases.
 SAFETY = tl.constexpr(100.0)
@@ -52,7 +82,7 @@ def int64(i):
 def _draw(z, words, i, block, j, dim, STORED: tl.constexpr, DOUBLE: tl.constexpr):
     """The two normals of each block in row i: loaded if they are stored, else made.
 
-    Coordinates beyond the last one have some number or other.
+    Numbers for coordinates beyond the last one are undefined.
     """
     i = int64(i)
     if STORED:
@@ -106,10 +136,10 @@ def row_sums(
         norm2 += x * x + y * y
         path += x * px + y * py
     to = partial + int64(i) * programs + tl.program_id(1)
-    of = int64(half) * programs
+    stride = int64(half) * programs
     tl.store(to, tl.sum(along.to(tl.float64), 1), mask=i < half)
-    tl.store(to + of, tl.sum(norm2.to(tl.float64), 1), mask=i < half)
-    tl.store(to + 2 * of, tl.sum(path.to(tl.float64), 1), mask=i < half)
+    tl.store(to + stride, tl.sum(norm2.to(tl.float64), 1), mask=i < half)
+    tl.store(to + 2 * stride, tl.sum(path.to(tl.float64), 1), mask=i < half)
 
 
 @triton.jit
@@ -167,23 +197,132 @@ def write_rows(
         if plus | minus:
             x, y = _draw(z, words, i, block, j, dim, STORED, DOUBLE)
             c = stretch * tl.load(pairs + ZV * half + i).to(dtype)
-            x, y = scale_x * (x + c * v_x), scale_y * (y + c * v_y)
+            x, y = tl.fma(v_x, c, x), tl.fma(v_y, c, y)
             to = out + (i - first) * size + (j - start)
             if plus:
-                tl.store(to, mean_x + x, mask=in_x)
-                tl.store(to + 8, mean_y + y, mask=in_y)
+                tl.store(to, tl.fma(scale_x, x, mean_x), mask=in_x)
+                tl.store(to + 8, tl.fma(scale_y, y, mean_y), mask=in_y)
             if minus:
-                tl.store(to + int64(half) * size, mean_x - x, mask=in_x)
-                tl.store(to + int64(half) * size + 8, mean_y - y, mask=in_y)
+                tl.store(to + int64(half) * size, tl.fma(-scale_x, x, mean_x), mask=in_x)
+                tl.store(to + int64(half) * size + 8, tl.fma(-scale_y, y, mean_y), mask=in_y)
+
+
+@triton.jit(do_not_specialize=["candidate"])
+def write_row(
+    out,
+    words,
+    mean,
+    D,
+    v,
+    numbers,
+    pairs,
+    half,
+    candidate,
+    start,
+    size,
+    ALIGNED: tl.constexpr,
+    DOUBLE: tl.constexpr,
+    TILE: tl.constexpr,
+):
+    """`write_rows` for one candidate whose draws are not stored; the same bits in less time.
+
+    A program takes several tiles, and within a tile numbers of 32 bits count the coordinates.
+    ALIGNED: start and size are multiples of 16, so that four numbers are loaded at a time.
+    """
+    dtype = mean.dtype.element_ty
+    seed, generation, stream = load_address(words)
+    row = candidate % half
+    sigma = tl.load(numbers + SIGMA).to(dtype)
+    sigma = tl.where(candidate < half, sigma, -sigma)
+    c = tl.load(numbers + STRETCH).to(dtype) * tl.load(pairs + ZV * half + row).to(dtype)
+    number = tl.arange(0, TILE)
+    j = coordinates(number)
+    origin = int64(start) // 16 * 16
+    tiles = tl.cdiv(start + size - origin, 2 * TILE)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        base = origin + int64(tile) * (2 * TILE)
+        end = tl.minimum(start + size - base, 2 * TILE).to(tl.int32)
+        if ALIGNED:
+            end = tl.multiple_of(end, 16)
+            in_x, in_y = j < end, j + 8 < end
+        else:
+            begin = tl.maximum(start - base, 0).to(tl.int32)
+            in_x, in_y = (j >= begin) & (j < end), (j + 8 >= begin) & (j + 8 < end)
+        mean_x = tl.load(mean + base + j, mask=in_x, other=0.0)
+        mean_y = tl.load(mean + base + 8 + j, mask=in_y, other=0.0)
+        D_x = tl.load(D + base + j, mask=in_x, other=0.0)
+        D_y = tl.load(D + base + 8 + j, mask=in_y, other=0.0)
+        v_x = tl.load(v + base + j, mask=in_x, other=0.0)
+        v_y = tl.load(v + base + 8 + j, mask=in_y, other=0.0)
+        block = (base // 2).to(tl.uint32) + number.to(tl.uint32)
+        x, y = normals_of(seed, generation, stream, row, block, DOUBLE)
+        x, y = tl.fma(v_x, c, x), tl.fma(v_y, c, y)
+        to = out + (base - start)
+        tl.store(to + j, tl.fma(sigma * D_x, x, mean_x), mask=in_x)
+        tl.store(to + 8 + j, tl.fma(sigma * D_y, y, mean_y), mask=in_y)
 
 
 # === Ranking and weights ===
 
 
 @triton.jit
+def survey(values, best_so_far, numbers, figures, half, SAFE: tl.constexpr, TILE: tl.constexpr):
+    """What the values say by themselves, as `generation.survey` of the host; not the median."""
+    popsize = 2 * half
+    infinity = float("inf")
+    nan, feasible = tl.zeros([], tl.int32), tl.zeros([], tl.int32)
+    best = tl.zeros([], tl.int32)
+    least = tl.full([], infinity, tl.float64)
+    most = -least
+    for start in range(0, popsize, TILE):
+        i = start + tl.arange(0, TILE)
+        f = tl.load(values + i, mask=i < popsize, other=infinity)
+        can_rank = f < infinity
+        nan += tl.sum((f != f).to(tl.int32))
+        feasible += tl.sum(can_rank.to(tl.int32))
+        value = tl.where(can_rank, f, infinity)
+        here = tl.min(value)
+        first = tl.min(tl.where(value == here, i, popsize))
+        best = tl.where(here < least, first, best)
+        least = tl.minimum(least, here)
+        most = tl.maximum(most, tl.max(tl.where(can_rank, f, -infinity)))
+    most = tl.where(feasible > 0, most, infinity)
+    flat = (feasible == popsize) & (least == most) & (tl.abs(least) < infinity)
+    tl.store(figures + F_NAN, nan.to(tl.float64))
+    tl.store(figures + F_FEASIBLE, feasible.to(tl.float64))
+    tl.store(figures + F_LEAST, least)
+    tl.store(figures + F_MOST, most)
+    tl.store(figures + F_SIZE, tl.maximum(tl.abs(least), tl.abs(most)))
+    tl.store(figures + F_FLAT, flat.to(tl.float64))
+    tl.store(numbers + FLAT, (flat & SAFE).to(tl.float64))
+    tl.store(numbers + BEST, best.to(tl.float64))
+    tl.store(numbers + BETTER, (least < tl.load(best_so_far)).to(tl.float64))
+
+
+@triton.jit
+def keep(best, z, mean, D, v, numbers, pairs, dim, half, TILE: tl.constexpr):
+    """Write the best candidate if it is the best so far, with the operations of `write_rows`."""
+    if tl.load(numbers + BETTER) == 1.0:
+        dtype = mean.dtype.element_ty
+        candidate = tl.load(numbers + BEST).to(tl.int32)
+        row = candidate % half
+        sigma = tl.load(numbers + SIGMA).to(dtype)
+        sigma = tl.where(candidate < half, sigma, -sigma)
+        c = tl.load(numbers + STRETCH).to(dtype) * tl.load(pairs + ZV * half + row).to(dtype)
+        for tile in range(tl.program_id(0), tl.cdiv(dim, TILE), tl.num_programs(0)):
+            j = int64(tile) * TILE + tl.arange(0, TILE)
+            x = tl.load(z + int64(row) * dim + j, mask=j < dim, other=0.0)
+            x = tl.fma(tl.load(v + j, mask=j < dim, other=0.0), c, x)
+            scale = sigma * tl.load(D + j, mask=j < dim, other=0.0)
+            m = tl.load(mean + j, mask=j < dim, other=0.0)
+            tl.store(best + j, tl.fma(scale, x, m), mask=j < dim)
+
+
+@triton.jit
 def rank(
     values,
     pairs,
+    numbers,
     by_rank,
     cumulated,
     w_hat,
@@ -191,7 +330,10 @@ def rank(
     SHARE_TIES: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    """The weight of each candidate's rank, by counting: see `weights_by_candidate`."""
+    """The weight of each candidate's rank, by counting: see `weights_by_candidate`.
+
+    Keeps the two values in the middle, too.
+    """
     popsize = 2 * half
     i = tl.program_id(0) * TILE + tl.arange(0, TILE)
     f_i = tl.load(values + i, mask=i < popsize, other=0.0)
@@ -215,6 +357,9 @@ def rank(
         before += tl.sum(less.to(tl.int32), 1)
         equal += tl.sum(same.to(tl.int32), 1)
         earlier += tl.sum((same & (k[None, :] < i[:, None])).to(tl.int32), 1)
+    place = before + earlier
+    tl.store(numbers + MIDDLE_BELOW + i * 0, f_i, mask=(i < popsize) & (place == half - 1))
+    tl.store(numbers + MIDDLE_ABOVE + i * 0, f_i, mask=(i < popsize) & (place == half))
     if SHARE_TIES:
         total = tl.load(cumulated + before + equal, mask=i < popsize, other=0.0)
         total -= tl.load(cumulated + before, mask=i < popsize, other=0.0)
@@ -374,7 +519,9 @@ def decide(
         tl.store(pairs + ODD * half + i, odd, mask=there)
         tl.store(pairs + EVEN * half + i, even, mask=there)
         tl.store(pairs + EVEN_A * half + i, even * a, mask=there)
-    row = tl.where(phase == 1.0, T_MOVEMENT, tl.where(phase == 2.0, T_STAGNATION, T_CONVERGENCE))
+    row = tl.where(
+        phase == 1.0, T_ETA_MOVEMENT, tl.where(phase == 2.0, T_ETA_STAGNATION, T_ETA_CONVERGENCE)
+    )
     rate = tl.load(rates + row * (popsize + 1) + lam_F)  # line 11
     c_1 = tl.load(rates + T_C_1 * (popsize + 1) + lam_F)  # eq. (29)
     g = 1.0 + norm_v2
@@ -473,10 +620,14 @@ def sums(
     DOUBLE: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    """The weighted sums over all pairs, and everything that follows from them coordinate-wise."""
+    """The weighted sums over all pairs, and everything that follows from them coordinate-wise.
+
+    Nothing changes if all values are equal: `unless_flat`.
+    """
     dtype = mean.dtype.element_ty
     along = tl.zeros([TILE], tl.float64)
-    for tile in range(tl.program_id(0), tl.cdiv(blocks, TILE), tl.num_programs(0)):
+    tiles = tl.where(tl.load(numbers + FLAT) == 1.0, 0, tl.cdiv(blocks, TILE))
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         block = int64(tile) * TILE + tl.arange(0, TILE)
         j = coordinates(block)
         hat_x, hat_y = tl.zeros([TILE], dtype), tl.zeros([TILE], dtype)
@@ -575,7 +726,8 @@ def move(D, v, az, s, numbers, constants, partial, dim, SAFE: tl.constexpr, TILE
     fraction = tl.load(numbers + FRACTION).to(dtype)
     limit = tl.load(constants + D_LIMIT).to(dtype)
     logs, norm2 = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
-    for tile in range(tl.program_id(0), tl.cdiv(dim, TILE), tl.num_programs(0)):
+    tiles = tl.where(tl.load(numbers + FLAT) == 1.0, 0, tl.cdiv(dim, TILE))
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         j = int64(tile) * TILE + tl.arange(0, TILE)
         inside = j < dim
         log_D, change = _gradient(j, inside, v, az, s, numbers, SAFE)
@@ -601,20 +753,27 @@ def normalise(
     WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Lines 16 and 17: the factors that bring v within its limits and the determinant to 1."""
-    dim = tl.load(constants + DIM)
-    norm_v2, v_scale = _added(partial, 1, programs, WIDTH), tl.full([], 1.0, tl.float64)
-    if SAFE:
-        length = tl.sqrt(norm_v2)
-        within = tl.maximum(tl.load(constants + V_MIN), length)
-        v_scale = tl.minimum(within, tl.load(constants + V_MAX)) / length
-    norm_v2 = norm_v2 * v_scale * v_scale
-    log = _added(partial, 0, programs, WIDTH) / dim + tl.log(1.0 + norm_v2) / (2.0 * dim)
-    tl.store(numbers + V_SCALE, v_scale)
-    tl.store(numbers + D_SCALE, tl.exp(log))
-    tl.store(numbers + SIGMA, tl.load(numbers + S_ALONG))
+    if tl.load(numbers + FLAT) == 0.0:
+        dim = tl.load(constants + DIM)
+        norm_v2, v_scale = _added(partial, 1, programs, WIDTH), tl.full([], 1.0, tl.float64)
+        if SAFE:
+            length = tl.sqrt(norm_v2)
+            within = tl.maximum(tl.load(constants + V_MIN), length)
+            v_scale = tl.minimum(within, tl.load(constants + V_MAX)) / length
+        norm_v2 = norm_v2 * v_scale * v_scale
+        log = _added(partial, 0, programs, WIDTH) / dim + tl.log(1.0 + norm_v2) / (2.0 * dim)
+        tl.store(numbers + V_SCALE, v_scale)
+        tl.store(numbers + D_SCALE, tl.exp(log))
+        tl.store(numbers + SIGMA, tl.load(numbers + S_ALONG))
 
 
 # === What the next generation and the stopping rules need to know of a state ===
+
+# Kinds of partial results of `settle`; the smallest ones with the opposite sign.
+V_NORM2, PATH2, V_LARGEST, D_LEAST, D_MOST, LEAST, MOST, MEAN_SIZE, TOO_LARGE = (
+    tl.constexpr(i) for i in range(9)
+)
+KINDS = 9
 
 
 @triton.jit
@@ -653,24 +812,26 @@ def settle(
         first = tl.load(initial + at, mask=inside, other=0.0)
         resolved = tl.maximum(tolx * first, eps * size)
         too_large = tl.maximum(too_large, tl.where(inside & ~(deviation <= resolved), 1.0, 0.0))
-    to, of = partial + tl.program_id(0), tl.num_programs(0)
-    tl.store(to, tl.sum(norm2))
-    tl.store(to + of, tl.sum(path2))
-    tl.store(to + 2 * of, tl.max(v_max).to(tl.float64))
-    tl.store(to + 3 * of, -tl.min(d_min).to(tl.float64))
-    tl.store(to + 4 * of, tl.max(d_max).to(tl.float64))
-    tl.store(to + 5 * of, -tl.min(least).to(tl.float64))
-    tl.store(to + 6 * of, tl.max(most).to(tl.float64))
-    tl.store(to + 7 * of, tl.max(mean_max).to(tl.float64))
-    tl.store(to + 8 * of, tl.max(too_large).to(tl.float64))
+    to, stride = partial + tl.program_id(0), tl.num_programs(0)
+    tl.store(to + V_NORM2 * stride, tl.sum(norm2))
+    tl.store(to + PATH2 * stride, tl.sum(path2))
+    tl.store(to + V_LARGEST * stride, tl.max(v_max).to(tl.float64))
+    tl.store(to + D_LEAST * stride, -tl.min(d_min).to(tl.float64))
+    tl.store(to + D_MOST * stride, tl.max(d_max).to(tl.float64))
+    tl.store(to + LEAST * stride, -tl.min(least).to(tl.float64))
+    tl.store(to + MOST * stride, tl.max(most).to(tl.float64))
+    tl.store(to + MEAN_SIZE * stride, tl.max(mean_max).to(tl.float64))
+    tl.store(to + TOO_LARGE * stride, tl.max(too_large).to(tl.float64))
 
 
 @triton.jit
 def report(numbers, constants, figures, partial, programs, WIDTH: tl.constexpr):
-    """The figures of a generation in the order of `generation.figures`."""
-    norm_v2, path2 = _added(partial, 0, programs, WIDTH), _added(partial, 1, programs, WIDTH)
-    v_max = _largest(partial, 2, programs, WIDTH)
-    d_min, d_max = -_largest(partial, 3, programs, WIDTH), _largest(partial, 4, programs, WIDTH)
+    """The figures of a generation."""
+    norm_v2 = _added(partial, V_NORM2, programs, WIDTH)
+    path2 = _added(partial, PATH2, programs, WIDTH)
+    v_max = _largest(partial, V_LARGEST, programs, WIDTH)
+    d_min = -_largest(partial, D_LEAST, programs, WIDTH)
+    d_max = _largest(partial, D_MOST, programs, WIDTH)
     chi_n = tl.load(constants + CHI_N)
     tl.store(numbers + NORM_V2, norm_v2)
     tl.store(numbers + V_MAX2, v_max * v_max)
@@ -679,14 +840,17 @@ def report(numbers, constants, figures, partial, programs, WIDTH: tl.constexpr):
     tl.store(numbers + P_SIGMA2, path2)
     tl.store(numbers + D_SCALE, 1.0)
     tl.store(numbers + V_SCALE, 1.0)
-    tl.store(figures, tl.load(numbers + SIGMA))
-    tl.store(figures + 1, d_max / d_min * tl.sqrt(1.0 + norm_v2))
-    tl.store(figures + 2, tl.sqrt(norm_v2))
-    tl.store(figures + 3, _phase(path2, chi_n * chi_n))
-    tl.store(figures + 4, -_largest(partial, 5, programs, WIDTH))
-    tl.store(figures + 5, _largest(partial, 6, programs, WIDTH))
-    tl.store(figures + 6, _largest(partial, 7, programs, WIDTH))
-    tl.store(figures + 7, 1.0 - _largest(partial, 8, programs, WIDTH))
+    middle = tl.load(numbers + MIDDLE_BELOW) / 2.0 + tl.load(numbers + MIDDLE_ABOVE) / 2.0
+    median = tl.where(tl.load(figures + F_FEASIBLE) > 0.0, middle, float("inf"))
+    tl.store(figures + F_MEDIAN, median)
+    tl.store(figures + F_SIGMA, tl.load(numbers + SIGMA))
+    tl.store(figures + F_AXIS_RATIO, d_max / d_min * tl.sqrt(1.0 + norm_v2))
+    tl.store(figures + F_NORM_V, tl.sqrt(norm_v2))
+    tl.store(figures + F_PHASE, _phase(path2, chi_n * chi_n))
+    tl.store(figures + F_DEVIATION_MIN, -_largest(partial, LEAST, programs, WIDTH))
+    tl.store(figures + F_DEVIATION_MAX, _largest(partial, MOST, programs, WIDTH))
+    tl.store(figures + F_MEAN_MAX, _largest(partial, MEAN_SIZE, programs, WIDTH))
+    tl.store(figures + F_SHRUNK, 1.0 - _largest(partial, TOO_LARGE, programs, WIDTH))
 
 
 @triton.jit
@@ -714,10 +878,10 @@ def prepare(D, v, p_c, numbers, partial, dim, TILE: tl.constexpr):
         path = tl.load(p_c + j, mask=j < dim, other=0.0)
         path = path / tl.load(D + j, mask=j < dim, other=1.0)
         along += path.to(tl.float64) * direction
-    to, of = partial + tl.program_id(0), tl.num_programs(0)
+    to, stride = partial + tl.program_id(0), tl.num_programs(0)
     tl.store(to, tl.sum(below))
-    tl.store(to + of, tl.sum(squares))
-    tl.store(to + 2 * of, tl.sum(along))
+    tl.store(to + stride, tl.sum(squares))
+    tl.store(to + 2 * stride, tl.sum(along))
 
 
 @triton.jit

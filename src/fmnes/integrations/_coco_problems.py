@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmnes._version import __version__
-from fmnes.benchmarking import log
+from fmnes.benchmarking import lines
 from fmnes.benchmarking.ask_tell import tell_both
 from fmnes.integrations._coco_solvers import factory_of
 
@@ -65,7 +65,7 @@ class Task(NamedTuple):
 
 def read_records(root: Path) -> list[tuple[Task, dict[str, Any]]]:
     """Return the solved problems in the folder of a run, ordered as COCO orders its data."""
-    records = [json.loads(line) for line in log.read_lines(root / RECORDS)]
+    records = [json.loads(line) for line in lines.read_lines(root / RECORDS)]
     solved = [(Task(*(record[name] for name in Task._fields)), record) for record in records]
     return sorted(solved, key=lambda one: one[0].folder)
 

@@ -1,6 +1,7 @@
 """The parameters of a PyTorch module as one vector. PyTorch is imported when it is needed."""
 
 import fnmatch
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,6 @@ class FlatModule:
         parameters: Sequence[str] | None = None,
         groups: Mapping[str, float | None] | None = None,
     ) -> None:
-        import torch
-
         _check_module(module)
         own = dict(module.named_parameters())  # tied weights appear once
         if parameters is None:
@@ -42,11 +41,9 @@ class FlatModule:
         self._shapes = [tuple(value.shape) for value in chosen]
         self._types = [value.dtype for value in chosen]
         self._device = chosen[0].device
-        sizes = [value.numel() for value in chosen]
-        by_name = [scales[name] for name in self._names]
-        self.scales: NDArray[np.float64] = np.repeat(np.array(by_name, np.float64), sizes)
-        flat = torch.cat([value.reshape(-1).to("cpu", torch.float64) for value in chosen])
-        self.x0: NDArray[np.float64] = flat.numpy().copy()
+        self._sizes = [value.numel() for value in chosen]
+        self._scales = [scales[name] for name in self._names]
+        self.dim = sum(self._sizes)
         self._several_devices = len({value.device for value in chosen}) > 1
 
     @property
@@ -54,6 +51,32 @@ class FlatModule:
         """The parameters that are searched, in the order of the vector."""
         own = dict(self._module.named_parameters())
         return [own[name] for name in self._names]
+
+    @property
+    def x0(self) -> NDArray[np.float64]:
+        """The parameters that the module has now, in double precision on the host."""
+        import torch
+
+        parts = [value.detach().reshape(-1) for value in self.parameters]
+        flat = torch.cat([part.to("cpu", torch.float64) for part in parts])
+        x0: NDArray[np.float64] = flat.numpy().copy()
+        return x0
+
+    @property
+    def vector(self) -> "torch.Tensor":
+        """The parameters that the module has now, on its device, in 32 bits or more."""
+        import torch
+
+        dtype = functools.reduce(torch.promote_types, self._types, torch.float32)
+        out = torch.empty(self.dim, dtype=dtype, device=self._device)
+        for place, value in zip(out.split(self._sizes), self.parameters, strict=True):
+            place.copy_(value.detach().reshape(-1))
+        return out
+
+    @property
+    def scales(self) -> NDArray[np.float64]:
+        """The scale of each variable."""
+        return np.repeat(np.array(self._scales, np.float64), self._sizes)
 
     def rows(self, x: Any) -> "torch.Tensor":
         """Return candidates as a tensor of shape (n, d) on the module's device."""
@@ -65,7 +88,7 @@ class FlatModule:
                 f"{sorted({str(value.device) for value in self.parameters})}; evaluate(opt) writes "
                 "candidates to several devices"
             )
-        d, shape = len(self.x0), tuple(np.shape(x))
+        d, shape = self.dim, tuple(np.shape(x))
         if len(shape) not in (1, 2) or shape[-1] != d:
             raise ValueError(f"x: expected shape ({d},) or (n, {d}), got {shape}")
         # torch.tensor copies: candidates are read-only, and PyTorch has no read-only tensors.
@@ -74,8 +97,7 @@ class FlatModule:
 
     def tensors(self, row: "torch.Tensor") -> "Tensors":
         """Return the parameters of one candidate by name, in the module's dtypes."""
-        sizes = [int(np.prod(shape)) for shape in self._shapes]
-        parts = zip(self._names, row.split(sizes), self._shapes, self._types, strict=True)
+        parts = zip(self._names, row.split(self._sizes), self._shapes, self._types, strict=True)
         return {name: part.reshape(shape).to(dtype) for name, part, shape, dtype in parts}
 
     def buffers(self, n: int) -> "Tensors":

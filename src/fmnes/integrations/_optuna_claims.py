@@ -10,6 +10,9 @@ says how to compute the state of the method before that generation:
     {..., "opens": 9, "after": "9f3c...", "seed": 1}       the start of a search with these settings
     {..., "opens": 41, "after": 9, "told": [9, 10, ...]}   the trials whose values are told, by row
 
+If enqueued trials take part in that generation, it lists them as "injected". They have the first
+rows, which nobody claims.
+
 A trial may choose another candidate to evaluate, but its opening stays: other trials may already
 be in that generation, or past it.
 
@@ -25,13 +28,20 @@ from typing import Any
 
 import numpy as np
 from optuna import Study
+from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from fmnes import _checks as checks
 from fmnes.integrations._optuna_space import Intersection
 
 KEY = "fmnes"
-OPENING = "opens", "after", "seed", "told"  # what a claim keeps when its trial takes another row
+OPENING = (
+    "opens",
+    "after",
+    "seed",
+    "told",
+    "injected",
+)  # what a claim keeps when its trial takes another row
 Claim = dict[str, Any]
 
 
@@ -46,6 +56,7 @@ class TrialClaims:
     def __init__(self) -> None:
         self.trials: list[FrozenTrial] = []
         self.completed = 0
+        self.enqueued: list[FrozenTrial] = []  # completed trials whose parameters the user gave
         self.common = Intersection()
         self._unfinished: list[int] = []
         self._live: list[FrozenTrial] = []  # unfinished trials that hold a claim
@@ -74,6 +85,8 @@ class TrialClaims:
         if trial.state == TrialState.COMPLETE:
             self.completed += 1
             self.common.narrow(trial.distributions)
+            if trial.system_attrs.get("fixed_params") and claim_of(trial) is None:
+                self.enqueued.append(trial)
         claim = claim_of(trial)
         if claim is not None:
             self._finished[claim["generation"]].append(trial)
@@ -106,6 +119,14 @@ class TrialClaims:
 def _opens(trial: FrozenTrial) -> bool:
     """Return whether the trial opened a generation; a retried trial has the claim of another."""
     return bool(trial.system_attrs[KEY].get("opens") == trial.number)
+
+
+def has_all(trial: FrozenTrial, space: Mapping[str, BaseDistribution]) -> bool:
+    """Return whether the user gave all parameters of a space for an enqueued trial."""
+    given = trial.system_attrs.get("fixed_params", {})
+    return space.keys() <= given.keys() and all(
+        trial.distributions.get(name) == distribution for name, distribution in space.items()
+    )
 
 
 def settled(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
 from fmnes import _lagrangian as lagrangian
-from fmnes._coordinates import Bounds
 from fmnes._optimizer import Optimizer
 from fmnes.integrations._optuna_claims import (
     KEY,
@@ -20,10 +20,11 @@ from fmnes.integrations._optuna_claims import (
     Claim,
     TrialClaims,
     constraints_of,
+    has_all,
     ranks,
     settled,
 )
-from fmnes.integrations._optuna_space import Cube
+from fmnes.integrations._optuna_space import SearchedSpace
 
 
 class ReplayedSearch:
@@ -31,7 +32,7 @@ class ReplayedSearch:
 
     def __init__(
         self,
-        cube: Cube,
+        space: SearchedSpace,
         claims: TrialClaims,
         settings: Any,
         x0: Mapping[str, Any],
@@ -39,8 +40,8 @@ class ReplayedSearch:
         popsize: int | None,
         sign: float,
     ) -> None:
-        self.cube, self._claims, self._sign = cube, claims, sign
-        self._x0, self._sigma0 = cube.to_cube(x0), sigma0
+        self.space, self._claims, self._sign = space, claims, sign
+        self._variables, self._sigma0 = space.variables(x0), sigma0
         self._settings, self._popsize = settings, popsize
         self._name = self._digest()
         self._restart()
@@ -48,12 +49,13 @@ class ReplayedSearch:
     def _digest(self) -> str:
         """Return a name for this search; one with other settings in the study has another name."""
         content = [
-            self.cube.to_json(),
+            self.space.to_json(),
             type(self._settings).__name__,
             dataclasses.asdict(self._settings),
-            self._x0,
+            self._variables.start(),
             self._sigma0,
             self._popsize,
+            *(["integers and choices"] if self.space.is_discrete else ()),  # were rounded before
         ]
         text = json.dumps(content, default=lambda array: np.asarray(array).tolist())
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -65,15 +67,17 @@ class ReplayedSearch:
 
     def _begin(self, seed: int) -> None:
         self._optimizer = Optimizer(
-            self._x0,
-            self._sigma0,
+            self._variables,
+            self.space.deviations(self._sigma0),
             method=self._settings,
             popsize=self._popsize,
-            bounds=Bounds(0.0, 1.0),
             rng=seed,
         )
+        self._injected: tuple[int, ...] = ()  # trials in the first rows of this generation
+        self._used: set[int] = set()  # those of all generations
         self._populations: dict[int, NDArray[np.float64]] = {}
         self._constraints: tuple[str, ...] = ()  # their names, once trials have some
+        self._has_feasible = False  # a trial of these constraints satisfies all of them
         self._lagrangian = lagrangian.initial(np.zeros(0, bool))
 
     # === The state of the search ===
@@ -96,7 +100,30 @@ class ReplayedSearch:
                 self._optimizer.tell(ranks(told, self._sign, self._merits(told)))
             self._previous, self.generation = self.generation, opener.number
             self._populations = {}
+            self._inject(claim.get("injected", ()))
         return True
+
+    def _inject(self, numbers: Sequence[int]) -> None:
+        """Let enqueued trials take the first rows of a generation; `tell` has their values."""
+        self._injected = tuple(numbers)
+        self._used.update(numbers)
+        for number in numbers:
+            x = self.space.to_vector(self._searched(self._claims.trials[number]))
+            self._optimizer.inject(self._variables.decode(x))
+
+    def _searched(self, trial: FrozenTrial) -> dict[str, Any]:
+        return {name: trial.params[name] for name in self.space.space}
+
+    def _to_inject(self) -> list[int]:
+        """Return the enqueued trials that take part in the next generation, the best first.
+
+        Only the best popsize of all enqueued trials ever do: they must not hold up the search.
+        """
+        space, optimizer = self.space.space, self._optimizer
+        found = [t for t in self._claims.enqueued if has_all(t, space)]
+        ranked = sorted(zip(ranks(found, self._sign), (t.number for t in found), strict=True))
+        best = [number for rank, number in ranked[: optimizer.popsize] if rank < math.inf]
+        return [number for number in best if number not in self._used][: optimizer.most_injected]
 
     def _merits(self, told: Sequence[FrozenTrial]) -> dict[int, float]:
         """Return the augmented Lagrangian of completed trials by number, and update it.
@@ -108,15 +135,17 @@ class ReplayedSearch:
         names = {tuple(sorted(constraints_of(trial))) for trial in completed}
         if len(names) != 1 or names == {()}:
             return {}
-        (found,) = names
-        if found != self._constraints:
-            self._constraints = found
-            self._lagrangian = lagrangian.initial(np.zeros(len(found), bool))
+        (constraints,) = names
+        if constraints != self._constraints:
+            self._constraints, self._has_feasible = constraints, False
+            self._lagrangian = lagrangian.initial(np.zeros(len(constraints), bool))
         f = np.array([self._sign * float(trial.value or 0.0) for trial in completed])
         rows = [constraints_of(trial) for trial in completed]
-        g = np.array([[row[name] for name in found] for row in rows])
-        dim = self._optimizer.dim
-        self._lagrangian, merits = lagrangian.after(self._lagrangian, dim, f, g)
+        g = np.array([[row[name] for name in constraints] for row in rows])
+        self._has_feasible |= bool((g <= 0).all(axis=1).any())
+        self._lagrangian, merits = lagrangian.after(
+            self._lagrangian, self._optimizer.dim, f, g, found=self._has_feasible
+        )
         return {trial.number: float(m) for trial, m in zip(completed, merits, strict=True)}
 
     def params(self, row: int) -> dict[str, Any]:
@@ -124,10 +153,10 @@ class ReplayedSearch:
         k, row = divmod(row, self._optimizer.popsize)
         if k not in self._populations:
             # Spare candidates use the random streams of later runs: there are no restarts here.
-            twin = {**self._optimizer.to_saved(), "run": k}
+            twin = {**self._optimizer.to_saved(), "run": k, "injected": None}
             source = self._optimizer if k == 0 else Optimizer.from_saved(twin)
-            self._populations[k] = source.ask()
-        return self.cube.to_params(self._populations[k][row])
+            self._populations[k] = np.asarray(source.ask_vectors())
+        return self.space.to_params(self._populations[k][row])
 
     # === What a trial evaluates ===
 
@@ -140,18 +169,22 @@ class ReplayedSearch:
         chosen at random, and the trial does not open another generation.
         """
         opened = {key: before[key] for key in OPENING if key in before} if before else {}
-        opening = {"generation": number, "row": 0, "opens": number, "after": self.generation}
+        injected = self._to_inject()
+        opening: Claim = {"generation": number, "row": len(injected), "opens": number}
+        opening |= {"after": self.generation, **({"injected": injected} if injected else {})}
         if self.generation == self._name:
             if seed is None:
                 seed = int(np.random.default_rng().integers(2**32))
             return {**opening, "seed": seed}, set()
         popsize = self._optimizer.popsize
         by_row = self._claims.by_row(int(self.generation), but=number)
-        winners = [settled(by_row.get(row, ())) for row in range(popsize)]
+        given = [self._claims.trials[i] for i in self._injected]
+        others = range(len(given), popsize)
+        winners = [*given, *(settled(by_row.get(row, ())) for row in others)]
         told = [trial.number for trial in winners if trial is not None]
         if len(told) == popsize and not opened:
             return {**opening, "told": told}, set()
-        rows = [row for row in range(popsize) if row not in by_row]
+        rows = [row for row in others if row not in by_row]
         if not rows:
             rows = _overdue(by_row, winners)
         if not rows:

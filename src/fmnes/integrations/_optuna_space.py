@@ -1,4 +1,9 @@
-"""The map between Optuna's parameters and the unit cube, in which every range is [0, 1]."""
+"""The map between Optuna's parameters and the variables of a search.
+
+A float has the range [0, 1] in the search. A parameter with ``log`` is uniform in its logarithm.
+An integer, and a float with a step, is an integer variable that counts the steps. A category is a
+choice. An integer with ``log`` is a float, whose value is rounded.
+"""
 
 import json
 import math
@@ -9,52 +14,98 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.distributions import (
     BaseDistribution,
+    CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
     distribution_to_json,
 )
 
+from fmnes._space import Choice, Int, Real, Space
 
-class Cube:
-    """The map between points of the unit cube and values of numerical parameters.
 
-    A parameter with ``log`` is uniform in its logarithm. The range of a parameter with a step is
-    extended by half a step on both sides, so that rounding gives every value an equal part of
-    [0, 1].
-    """
+class SearchedSpace:
+    """The parameters that are searched together, and their variables."""
 
     def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
         self.space = dict(space)
-        columns = np.array([_numbers(d) for d in self.space.values()]).T
-        self._low, self._high, self._log, self._step, self._a, self._b = columns
+        kinds = self.space.items()
+        self._categories = {n: d for n, d in kinds if isinstance(d, CategoricalDistribution)}
+        numerical = {n: d for n, d in kinds if n not in self._categories}
+        self._numbers = list(numerical)
+        columns = np.array([_columns(d) for d in numerical.values()]).reshape(-1, 6).T
+        self._low, self._high, self._log, self._step, self._a, self._width = columns
         self._logs = np.flatnonzero(self._log)
-        self._steps = np.flatnonzero(self._step)
-        self._ints = [
-            j for j, d in enumerate(self.space.values()) if isinstance(d, IntDistribution)
-        ]
+        self._log_ints = np.flatnonzero(self._log * self._step)
+        self._ints = [j for j, d in enumerate(numerical.values()) if isinstance(d, IntDistribution)]
+        variables = {name: self._variable(name) for name in self.space}
+        self.is_discrete = any(not isinstance(one, Real) for one in variables.values())
+        self._variables = variables
+        sizes = [_size(variable) for variable in variables.values()]
+        self._slices = dict(zip(self.space, _slices(sizes), strict=True))
+        self._columns = np.array([self._slices[name].start for name in self._numbers], np.intp)
 
-    def to_params(self, u: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the parameter values of a point of the cube."""
-        x = self._a + u * (self._b - self._a)
-        x[self._logs] = np.exp(x[self._logs])
-        low, step = self._low[self._steps], self._step[self._steps]
-        x[self._steps] = low + step * np.round((x[self._steps] - low) / step)
-        values: list[Any] = np.clip(x, self._low, self._high).tolist()
+    def _variable(self, name: str) -> Real | Int | Choice:
+        if name in self._categories:
+            return Choice(range(len(self._categories[name].choices)))
+        d: Any = self.space[name]
+        return Real(0, 1) if d.log or not d.step else Int(0, _last_step(d))
+
+    def variables(self, x0: Mapping[str, Any]) -> Space:
+        """Return the variables of a search that starts at some parameters."""
+        known = {name: value for name, value in x0.items() if name in self.space}
+        return Space(self._variables, self._point(known, "x0"))
+
+    def deviations(self, share: float) -> dict[str, float]:
+        """Return standard deviations that are a share of each range; choices have none."""
+        found = {}
+        for name, variable in self._variables.items():
+            if not isinstance(variable, Choice):
+                found[name] = share * (variable.high + 1 if isinstance(variable, Int) else 1.0)
+        return found
+
+    def to_params(self, x: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the parameters for a vector of the search."""
+        u = x[self._columns]
+        values = self._a + u * self._width
+        values[self._logs] = np.exp(values[self._logs])
+        values[self._log_ints] = np.round(values[self._log_ints])
+        numbers: list[Any] = np.clip(values, self._low, self._high).tolist()
         for j in self._ints:
-            values[j] = int(values[j])
-        return dict(zip(self.space, values, strict=True))
+            numbers[j] = round(numbers[j])
+        found = dict(zip(self._numbers, numbers, strict=True))
+        for name, distribution in self._categories.items():
+            part = x[self._slices[name]]
+            index = int(part[0]) if part.size == 1 else int(np.argmax(part))
+            found[name] = distribution.choices[index]
+        return {name: found[name] for name in self.space}
 
-    def to_cube(self, params: Mapping[str, Any]) -> NDArray[np.float64]:
-        """Return the point of the cube for some parameters; 0.5 for those that are not given."""
-        u = np.full(len(self.space), 0.5)
-        for j, (name, distribution) in enumerate(self.space.items()):
-            if name in params:
-                value = params[name]
-                if not (isinstance(value, int | float) and self._low[j] <= value <= self._high[j]):
-                    raise ValueError(f"x0[{name!r}]: expected one of {distribution}, got {value!r}")
-                x = math.log(value) if self._log[j] else value
-                u[j] = (x - self._a[j]) / (self._b[j] - self._a[j])
-        return u
+    def to_vector(self, params: Mapping[str, Any]) -> NDArray[np.float64]:
+        """Return the vector of a trial's parameters; inverse of `to_params`."""
+        return Space(self._variables).encode(self._point(params, "params"))
+
+    def _point(self, params: Mapping[str, Any], argument: str) -> dict[str, Any]:
+        """Return parameters as values of the variables."""
+        point = {}
+        for name, value in params.items():
+            distribution = self.space[name]
+            try:
+                fits = distribution._contains(distribution.to_internal_repr(value))
+            except (TypeError, ValueError):
+                fits = False
+            if not fits:
+                raise ValueError(
+                    f"{argument}[{name!r}]: expected one of {distribution}, got {value!r}"
+                )
+            point[name] = self._of_variable(name, value)
+        return point
+
+    def _of_variable(self, name: str, value: Any) -> Any:
+        if name in self._categories:
+            return int(self._categories[name].to_internal_repr(value))
+        j = self._numbers.index(name)
+        x = math.log(value) if self._log[j] else float(value)
+        u = float((x - self._a[j]) / self._width[j])
+        return round(u) if isinstance(self._variables[name], Int) else min(max(u, 0.0), 1.0)
 
     def to_json(self) -> str:
         """Return names and distributions as text, which is equal for equal spaces."""
@@ -62,18 +113,33 @@ class Cube:
 
 
 def is_searched(distribution: BaseDistribution) -> bool:
-    """Return whether the parameter is a number with more than one possible value."""
-    numerical = isinstance(distribution, FloatDistribution | IntDistribution)
-    return numerical and not distribution.single()
+    """Return whether the parameter has more than one possible value."""
+    return not distribution.single()
 
 
-def _numbers(d: Any) -> tuple[float, ...]:
-    """Return low, high, log, step (0 for none), and the values that are mapped to 0 and to 1."""
+def _columns(d: Any) -> tuple[float, ...]:
+    """Return low, high, log, step (0 for none), where the variable is 0, and its unit."""
     step = d.step or 0.0
+    if step and not d.log:
+        return d.low, d.high, d.log, step, d.low, step
+    # An integer is rounded: each of them gets the numbers that are rounded to it.
     a, b = d.low - step / 2, d.high + step / 2
     if d.log:
         a, b = math.log(a), math.log(b)
-    return d.low, d.high, d.log, step, a, b
+    return d.low, d.high, d.log, step, a, b - a
+
+
+def _last_step(d: FloatDistribution | IntDistribution) -> int:
+    return round((d.high - d.low) / (d.step or 1))
+
+
+def _size(variable: Real | Int | Choice) -> int:
+    return len(variable.coordinates().low)
+
+
+def _slices(sizes: list[int]) -> list[slice]:
+    ends = np.cumsum(sizes).tolist()
+    return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
 
 class Intersection:

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 
 from fmnes import _checks as checks
-from fmnes.benchmarking import log
+from fmnes.benchmarking import lines
 from fmnes.benchmarking.options import add_action, add_workers
 from fmnes.benchmarking.packages import require
 from fmnes.benchmarking.processes import run_all, with_progress
@@ -75,7 +75,7 @@ def run(
     tasks = _plan(solvers, suite, dims, functions, instances, budget)
     workers = available_cpus() if workers is None else checks.integer("workers", workers, least=1)
     root = Path(folder).resolve()
-    with log.appending(root / problems.RECORDS, "folder") as append:
+    with lines.appending(root / problems.RECORDS, "folder") as append:
         done = {task.folder: task for task, _ in problems.read_records(root)}
         for task in tasks:
             if done.get(task.folder, task) != task:

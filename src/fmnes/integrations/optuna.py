@@ -24,17 +24,17 @@ except ImportError as error:
 
 from fmnes.integrations._optuna_claims import KEY, TrialClaims, claim_of, store_constraints
 from fmnes.integrations._optuna_replay import ReplayedSearch
-from fmnes.integrations._optuna_space import Cube, is_searched
+from fmnes.integrations._optuna_space import SearchedSpace, is_searched
 
 logger = logging.getLogger("fmnes")
 
 
 class FmnesSampler(BaseSampler):
-    """A sampler for Optuna: CR-FM-NES, or another method of fmnes, for numerical parameters.
+    """A sampler for Optuna: CR-FM-NES, or another method of fmnes.
 
-    The sampler searches floats, integers, logarithmic ranges and steps together; it maps every
-    range to [0, 1]. The ``independent_sampler`` samples categorical parameters, and parameters that
-    some completed trial did not have. Studies have one objective, minimised or maximised.
+    The sampler searches floats, integers, logarithmic ranges, steps and categories together. The
+    ``independent_sampler`` samples parameters that some completed trial did not have. Studies have
+    one objective, minimised or maximised.
 
     Parameters
     ----------
@@ -73,7 +73,8 @@ class FmnesSampler(BaseSampler):
     generation. Pruned trials rank after completed ones, ordered by their last reported value.
     If trials have
     constraints, completed trials are ranked by an augmented Lagrangian of their values and
-    constraints (docs/constraints.md). Enqueued trials do not influence the search.
+    constraints (docs/constraints.md). Enqueued trials that give all parameters take part in the
+    search as points from elsewhere (docs/points-from-elsewhere.md).
 
     Examples
     --------
@@ -183,8 +184,8 @@ class FmnesSampler(BaseSampler):
         if self._warns and started and param_name not in self._warned:
             self._warned.add(param_name)
             logger.warning(
-                "parameter %r is sampled by %s and not searched: it is categorical, fixed by an "
-                "enqueued trial, or not the same in every trial (warn_independent_sampling)",
+                "parameter %r is sampled by %s and not searched: an enqueued trial fixes others, "
+                "or it is not the same in every trial (warn_independent_sampling)",
                 param_name,
                 type(self._independent).__name__,
             )
@@ -220,10 +221,10 @@ class FmnesSampler(BaseSampler):
 
     def _search_in(self, study: Study, space: dict[str, BaseDistribution]) -> ReplayedSearch:
         """Return the search in this space, with its newest generation."""
-        if self._search is None or self._search.cube.space != space:
+        if self._search is None or self._search.space.space != space:
             sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
             self._search = ReplayedSearch(
-                Cube(space),
+                SearchedSpace(space),
                 self._claims,
                 self._settings,
                 self._x0,

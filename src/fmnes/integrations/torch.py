@@ -52,9 +52,15 @@ class ModuleObjective:
     Attributes
     ----------
     x0 : array of shape (d,)
-        The current parameters of the module, in float64.
+        The parameters that the module has now, as a NumPy array in float64.
+    vector : tensor of shape (d,)
+        The same on the device of the module, in float32, or in float64 if that is the dtype of a
+        parameter: pass it as x0 to a search that runs there.
     scales : array of shape (d,)
         The scale of each variable, from ``groups``: pass ``sigma0=0.1 * objective.scales``.
+    tensors : list of tensors
+        The parameters that are searched, in the order of the variables: a target for
+        `Optimizer.write_candidate`.
 
     Notes
     -----
@@ -63,9 +69,8 @@ class ModuleObjective:
 
     The search runs in float64, the module in its own dtype. Candidates are rounded to that dtype
     before they are evaluated, and `load` rounds in the same way, so it loads exactly what was
-    evaluated. Candidates may be NumPy arrays or tensors. With
-    ``torch.as_tensor(objective.x0, device=...)`` as x0, the search itself runs in PyTorch on that
-    device.
+    evaluated. Candidates may be NumPy arrays or tensors. With ``objective.vector`` as x0, the
+    search itself runs in PyTorch on the device of the module.
 
     Examples
     --------
@@ -99,7 +104,29 @@ class ModuleObjective:
         if chunk_size is not None:
             checks.integer("chunk_size", chunk_size, least=1)
         self._flat, self._chunk_size = FlatModule(module, parameters, groups), chunk_size
-        self.module, self.x0, self.scales = module, self._flat.x0, self._flat.scales
+        self.module = module
+
+    # Made when they are asked for: they take memory of the size of the module or more.
+
+    @property
+    def x0(self) -> NDArray[np.float64]:
+        """The parameters that the module has now."""
+        return self._flat.x0
+
+    @property
+    def vector(self) -> torch.Tensor:
+        """The parameters that the module has now, on its device."""
+        return self._flat.vector
+
+    @property
+    def scales(self) -> NDArray[np.float64]:
+        """The scale of each variable."""
+        return self._flat.scales
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """The parameters that are searched."""
+        return self._flat.parameters
 
     def __call__(self, x: Any, *args: Any) -> Any:
         """Return the loss: a float for one candidate, an array for many."""
@@ -124,13 +151,13 @@ class ModuleObjective:
             for i in range(opt.popsize):
                 values.append(self.value_of(opt, i, *args))
         finally:
-            opt.write_mean(self._flat.parameters)
+            opt.write_mean(self.tensors)
         return np.array(values, np.float64)
 
     def value_of(self, opt: Optimizer, i: int, *args: Any) -> float:
         """Write candidate i of a search into the module, and return its value."""
         buffers = {name: value.clone() for name, value in self.module.named_buffers()}
-        opt.write_candidate(i, self._flat.parameters)
+        opt.write_candidate(i, self.tensors)
         with torch.no_grad():
             try:
                 value = _one_number(self._loss(self.module, *args))
@@ -143,7 +170,7 @@ class ModuleObjective:
         """Put the parameters of a candidate, shape (d,), into the module, and return it."""
         own = dict(self.module.named_parameters())
         if np.ndim(x) != 1:
-            raise ValueError(f"x: expected shape {self.x0.shape}, got {np.shape(x)}")
+            raise ValueError(f"x: expected shape ({self._flat.dim},), got {np.shape(x)}")
         with torch.no_grad():
             for name, value in self._flat.tensors(self._flat.rows(x)[0]).items():
                 own[name].copy_(value)

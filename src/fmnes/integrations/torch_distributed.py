@@ -1,8 +1,8 @@
 """One search on many GPUs or machines: one process each, by `torch.distributed`.
 
-Every process holds the whole search and evaluates its share of the candidates. A generation
-exchanges popsize values and nothing else: each process makes the same update from them. Needs
-``pip install 'fmnes[torch]'``.
+With `Replicas` every process holds the whole search and evaluates its share of the candidates. A
+generation exchanges popsize values: each process makes the same update from them. With `Shards`
+every process holds some of the variables. Needs ``pip install 'fmnes[torch]'``.
 """
 
 from collections import Counter
@@ -13,11 +13,13 @@ import numpy as np
 
 from fmnes import Optimizer
 from fmnes import _checks as checks
-from fmnes.storage.move import moved
 
 try:
     import torch
-    import torch.distributed as dist
+
+    from fmnes.integrations._torch_group import Group
+    from fmnes.integrations._torch_shards import Shards as Shards
+    from fmnes.integrations._torch_transfer import received
 except ImportError as error:
     raise ImportError(
         "fmnes.integrations.torch_distributed needs PyTorch: pip install 'fmnes[torch]'"
@@ -68,14 +70,15 @@ class Replicas:
     def __init__(self, opt: Optimizer, *, group: Any = None, check_every: int = 100) -> None:
         if not isinstance(opt, Optimizer):
             raise TypeError(f"opt: expected an fmnes.Optimizer, got {opt!r}")
-        if not dist.is_available() or not dist.is_initialized():
-            raise RuntimeError(
-                "group: expected a process group, got none; call "
-                "torch.distributed.init_process_group() first"
+        if opt.budget.timeout is not None:
+            raise ValueError(
+                "opt: expected a search without timeout, because the clocks of the processes "
+                f"differ, got timeout={opt.budget.timeout}"
             )
-        self.opt, self._group = opt, group
+        advice = "start the process again, form a new process group and create a new Replicas"
+        self.opt, self._group = opt, Group(group, "replicas", advice)
         self._check_every = checks.integer("check_every", check_every, least=1)
-        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.rank, self.size = self._group.rank, self._group.size
         self.repaired = 0  # how often this process got its state from another
         self._check_setup()
         self._agree()
@@ -97,7 +100,7 @@ class Replicas:
         most = -(-self.opt.popsize // self.size)
         padded = np.full(most, np.nan)
         padded[: own.size] = own
-        everyone = np.stack(self._exchange(padded))
+        everyone = self._group.gather(torch.from_numpy(padded)).numpy()
         self.opt.ask(rows=slice(0, 1))  # whether or not this process had a candidate
         self.opt.tell(everyone.T.ravel()[: self.opt.popsize])
         if self.opt.nit % self._check_every == 0:
@@ -109,7 +112,7 @@ class Replicas:
         """Raise an error if the processes were not started with the same search."""
         setup = self.opt.setup
         own = setup.method, self.opt.dim, self.opt.popsize, setup.seed, str(setup.settings)
-        everyone = self._objects(own)
+        everyone = self._group.objects(own)
         for rank, other in enumerate(everyone):
             if other != everyone[0]:
                 raise ValueError(
@@ -120,43 +123,17 @@ class Replicas:
     def _agree(self) -> None:
         """Bring every process to the state that most of the furthest ones have."""
         standing = _Standing(self.opt.nit, fingerprint(self.opt))
-        everyone = self._objects(standing)
+        everyone = self._group.objects(standing)
         if len(set(everyone)) == 1:
             return
         furthest = max(other.generation for other in everyone)
         chosen = Counter(o for o in everyone if o.generation == furthest).most_common(1)[0][0]
         source = everyone.index(chosen)
-        saved = [moved(self.opt.to_saved(), np.empty(0)) if self.rank == source else None]
-        self._call(dist.broadcast_object_list, saved, self._global_rank(source), self._group)
-        if standing != chosen and saved[0] is not None:
-            self.opt.__setstate__(moved(saved[0], self.opt.setup.mean))
+        needed, like = standing != chosen, self.opt.like
+        saved = received(self._group, source, self.opt.to_saved(), like, needed=needed)
+        if needed:
+            self.opt.__setstate__(saved)
             self.repaired += 1
-
-    def _global_rank(self, rank: int) -> int:
-        return rank if self._group is None else int(dist.get_global_rank(self._group, rank))
-
-    def _objects(self, own: Any) -> list[Any]:
-        found: list[Any] = [None] * self.size
-        self._call(dist.all_gather_object, found, own, self._group)
-        return found
-
-    def _exchange(self, own: Any) -> list[Any]:
-        nccl = dist.get_backend(self._group) == "nccl"
-        device = torch.device("cuda", torch.cuda.current_device()) if nccl else torch.device("cpu")
-        sent = torch.tensor(own, device=device)
-        found = [torch.empty_like(sent) for _ in range(self.size)]
-        self._call(dist.all_gather, found, sent, self._group)
-        return [values.cpu().numpy() for values in found]
-
-    def _call(self, collective: Callable[..., Any], *args: Any) -> None:
-        try:
-            collective(*args)
-        except RuntimeError as error:
-            raise RuntimeError(
-                f"replicas: a process of the group does not answer (the error above says more). "
-                f"The search is unchanged, after {self.opt.nit} generations: start the process "
-                "again, form a new process group and create a new Replicas"
-            ) from error
 
 
 def fingerprint(opt: Optimizer) -> int:

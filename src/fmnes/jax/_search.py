@@ -19,7 +19,7 @@ from fmnes.engines import generation as figures
 from fmnes.engines import jax_steps
 from fmnes.engines.jax_steps import Constants
 from fmnes.jax import _stopping as rules
-from fmnes.jax._stopping import Reasons, Rules, Tally
+from fmnes.jax._stopping import Reasons, Rules, RuleState
 from fmnes.jax._tree import Layout, layout_of, to_deviations, to_parameters, to_vector
 
 
@@ -41,7 +41,7 @@ class Program(NamedTuple):
         "deviation0",
         "best_x",
         "best_f",
-        "tally",
+        "rule_state",
         "reasons",
     ],
     meta_fields=["program"],
@@ -72,7 +72,7 @@ class Search:
     deviation0: Array  # the largest of them
     best_x: Array
     best_f: Array
-    tally: Tally
+    rule_state: RuleState
     reasons: Reasons
     program: Program
 
@@ -208,15 +208,23 @@ def _check_start(x0: Any, sigma0: Any) -> None:
         ("sigma0", sigma0, "finite numbers > 0"),
     ):
         for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-            if isinstance(leaf, jax.core.Tracer):
+            if isinstance(leaf, jax.core.Tracer) or not jnp.size(leaf):
                 continue
             with jax.ensure_compile_time_eval():
-                values = jnp.ravel(jnp.asarray(leaf))
-                good = jnp.isfinite(values) & ((values > 0) | (name == "x0"))
-                if not bool(jnp.all(good)):
-                    bad = float(values[jnp.argmin(good)])
+                # One call instead of several, each of which is compiled.
+                all_good, first = jax.jit(_usable)(
+                    jnp.asarray(leaf), -math.inf if name == "x0" else 0.0
+                )
+                if not all_good:
                     where = jax.tree_util.keystr(path)
-                    raise ValueError(f"{name}{where}: expected {expected}, got {bad}")
+                    raise ValueError(f"{name}{where}: expected {expected}, got {float(first)}")
+
+
+def _usable(leaf: Array, above: float) -> tuple[Array, Array]:
+    """Whether all numbers are finite and larger than ``above``, and the first one that is not."""
+    values = jnp.ravel(leaf)
+    good = jnp.isfinite(values) & (values > above)
+    return jnp.all(good), values[jnp.argmin(good)]
 
 
 def seed_words(key: Array) -> tuple[Array, Array]:
@@ -263,7 +271,7 @@ def _begun(
         deviation0=jnp.max(initial),
         best_x=best_x,
         best_f=best_f,
-        tally=rules.first_tally(program.rules),
+        rule_state=rules.first_rule_state(program.rules),
         reasons=Reasons(*[no] * len(Reasons._fields)),
         program=program,
     )
@@ -344,10 +352,10 @@ def _told(search: Search, f: Array) -> tuple[Search, Metrics]:
     generation = words[2].astype(jnp.int32)
     state = _refreshed(program.constants, algorithm.tell(params, search.state, z, f), generation)
     summary = algorithm.summary(params, state)
-    now = figures.described(summary, state.mean, limits.stopping.tolx * search.initial)
+    now = figures.described(jnp, summary, state.mean, limits.stopping.tolx * search.initial)
 
-    tally = rules.counted(limits, search.tally, generation, shown)
-    reasons = rules.reasons(limits, tally, generation, best_f, shown, now, search.deviation0)
+    rule_state = rules.counted(limits, search.rule_state, generation, shown)
+    reasons = rules.reasons(limits, rule_state, generation, best_f, shown, now, search.deviation0)
     new = Search(
         state=state,
         words=words,
@@ -355,7 +363,7 @@ def _told(search: Search, f: Array) -> tuple[Search, Metrics]:
         deviation0=search.deviation0,
         best_x=best_x,
         best_f=best_f,
-        tally=tally,
+        rule_state=rule_state,
         reasons=reasons,
         program=program,
     )

@@ -29,7 +29,7 @@ class Reasons(NamedTuple):
     sigma_underflow: Array
 
 
-class Tally(NamedTuple):
+class RuleState(NamedTuple):
     """What the rules remember of earlier generations."""
 
     flat: Array  # generations in a row: equal values, nothing feasible
@@ -51,29 +51,29 @@ class Rules(NamedTuple):
     huge: float
 
 
-def first_tally(rules: Rules) -> Tally:
-    """The tally before the first generation."""
+def first_rule_state(rules: Rules) -> RuleState:
+    """The state of the rules before the first generation."""
     zero, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
-    return Tally(zero, zero, no, no, jnp.full(rules.window, jnp.inf))
+    return RuleState(zero, zero, no, no, jnp.full(rules.window, jnp.inf))
 
 
-def counted(rules: Rules, tally: Tally, generation: Array, shown: Any) -> Tally:
-    """The tally after generation number ``generation``, which counts from 1."""
+def counted(rules: Rules, rule_state: RuleState, generation: Array, shown: Any) -> RuleState:
+    """The state of the rules after generation number ``generation``, which counts from 1."""
     some, flat = shown.feasible > 0, shown.flat == 1
     all_nan = (generation == 1) & (shown.nan == rules.popsize)
-    place = (generation - 1) % tally.recent_best.shape[0]
-    return Tally(
-        flat=jnp.where(flat, tally.flat + 1, 0),
-        infeasible=jnp.where(some, 0, tally.infeasible + 1),
-        varied=tally.varied | (some & ~flat),
-        all_nan_at_first=tally.all_nan_at_first | all_nan,
-        recent_best=tally.recent_best.at[place].set(shown.least),
+    place = (generation - 1) % rule_state.recent_best.shape[0]
+    return RuleState(
+        flat=jnp.where(flat, rule_state.flat + 1, 0),
+        infeasible=jnp.where(some, 0, rule_state.infeasible + 1),
+        varied=rule_state.varied | (some & ~flat),
+        all_nan_at_first=rule_state.all_nan_at_first | all_nan,
+        recent_best=rule_state.recent_best.at[place].set(shown.least),
     )
 
 
 def reasons(
     rules: Rules,
-    tally: Tally,
+    rule_state: RuleState,
     generation: Array,
     best_f: Array,
     shown: Any,
@@ -83,27 +83,27 @@ def reasons(
     """Every rule that holds now; ``state`` has the figures of `engines.generation.described`."""
     stopping = rules.stopping
     found, shrunk = best_f < jnp.inf, state["shrunk"] == 1
-    hopeless = tally.all_nan_at_first | (tally.infeasible >= stopping.infeasible)
+    hopeless = rule_state.all_nan_at_first | (rule_state.infeasible >= stopping.infeasible)
     limit = rules.huge * checks.ROOM
     return Reasons(
         ftarget=found & (best_f <= (-math.inf if rules.ftarget is None else rules.ftarget)),
         unbounded=best_f == -jnp.inf,
         infeasible=hopeless | (shrunk & ~found),
         scale=~((state["deviation_max"] < limit) & (state["mean_max"] < limit)),
-        tolx=shrunk & found & (tally.infeasible == 0),
-        tolfun=tally.varied & _converged_values(rules, tally, generation, shown),
-        flat=(tally.flat >= stopping.flat) & ~tally.varied,
+        tolx=shrunk & found & (rule_state.infeasible == 0),
+        tolfun=rule_state.varied & _converged_values(rules, rule_state, generation, shown),
+        flat=(rule_state.flat >= stopping.flat) & ~rule_state.varied,
         condition=state["axis_ratio"] > rules.axis_ratio,
         sigma_up=state["deviation_max"] > stopping.tolsigmaup * deviation0,
         sigma_underflow=state["deviation_min"] < rules.tiny,
     )
 
 
-def _converged_values(rules: Rules, tally: Tally, generation: Array, shown: Any) -> Array:
+def _converged_values(rules: Rules, rule_state: RuleState, generation: Array, shown: Any) -> Array:
     tolerance = rules.stopping.tolfun * shown.size
-    window = tally.recent_best
+    window = rule_state.recent_best
     agree = (shown.most - shown.least <= tolerance) & (
         jnp.max(window) - jnp.min(window) <= tolerance
     )
     known = generation >= window.shape[0]
-    return (tally.flat >= rules.stopping.flat) | ((tally.infeasible == 0) & known & agree)
+    return (rule_state.flat >= rules.stopping.flat) | ((rule_state.infeasible == 0) & known & agree)
