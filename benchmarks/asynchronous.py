@@ -77,10 +77,14 @@ def kept() -> dict[Trial, dict[str, Any]]:
 
 
 def cells(rows: dict[Trial, dict[str, Any]]) -> Iterator[list[object]]:
-    """For each kind of search: evaluations, their ratio, utilisations, and the gain in time."""
+    """For each kind of search: evaluations, their ratio, utilisations, and the gain in time.
+
+    Only seeds with which both searches were run count.
+    """
     found = defaultdict(list)
     for trial, row in rows.items():
-        found[trial[:4], trial.asynchronous].append(row)
+        if trial._replace(asynchronous=not trial.asynchronous) in rows:  # both with this seed
+            found[trial[:4], trial.asynchronous].append(row)
 
     def median(key: Any, name: str) -> float:
         return statistics.median(r[name] if r["solved"] else math.inf for r in found[key])
@@ -89,7 +93,8 @@ def cells(rows: dict[Trial, dict[str, Any]]) -> Iterator[list[object]]:
         if (key, True) in found and (key, False) in found:
             waits, never = (key, False), (key, True)
             yield [
-                *(f"`{key[0]}`", key[1], key[2], key[3], f"{median(waits, 'evaluations'):.0f}"),
+                *(f"`{key[0]}`", key[1], key[2], key[3], f"{len(found[waits])}"),
+                f"{median(waits, 'evaluations'):.0f}",
                 f"{median(never, 'evaluations') / median(waits, 'evaluations'):.2f}",
                 f"{100 * median(waits, 'utilisation'):.0f} %",
                 f"{100 * median(never, 'utilisation'):.0f} %",
@@ -100,8 +105,8 @@ def cells(rows: dict[Trial, dict[str, Any]]) -> Iterator[list[object]]:
 def tables() -> dict[str, str]:
     """The tables of the page."""
     titles = (
-        *("method", "problem", "d", "popsize", "evaluations, synchronous"),
-        *("asynchronous / synchronous", "busy, synchronous", "busy, asynchronous", "times as fast"),
+        *("method", "problem", "d", "popsize", "runs", "evaluations"),
+        *("ratio", "busy", "busy, async", "times as fast"),
     )
     return {"asynchronous": table(titles, cells(kept()))}
 
@@ -131,8 +136,13 @@ def main() -> None:
     )
     for trial in wanted:
         if trial not in done:
+            same = trial._replace(popsize=max(trial.popsize, WORKERS))
+            if trial.asynchronous and same in done:  # a smaller population is enlarged
+                done[trial] = {**done[same], "popsize": trial.popsize}
+            else:
+                done[trial] = run(trial)
             with KEPT.open("a") as file:
-                file.write(json.dumps(run(trial)) + "\n")
+                file.write(json.dumps(done[trial]) + "\n")
 
 
 if __name__ == "__main__":

@@ -117,7 +117,10 @@ def _runs(archive: Path) -> Iterator[Run]:
     logs: dict[tuple[int, int], list[str]] = {}
     with tarfile.open(archive) as tar:
         for member in tar:
-            text = tar.extractfile(member).read().decode()  # type: ignore[union-attr]
+            file = tar.extractfile(member)
+            if file is None:  # a folder
+                continue
+            text = file.read().decode()
             if member.name.endswith("records.jsonl"):
                 for line in text.splitlines():
                     record = json.loads(line)
@@ -126,10 +129,10 @@ def _runs(archive: Path) -> Iterator[Run]:
                 logs[int(found[1]), int(found[2])] = re.split("^%.*\n", text, flags=re.M)[1:]
     for (function, dim), of_function in sorted(records.items()):
         for record, log in zip(of_function, logs[function, dim], strict=True):
-            yield Run(archive.stem, function, dim, record["instance"], record, _hits(log, dim))
+            yield Run(archive.stem, function, dim, record["instance"], record, hits(log, dim))
 
 
-def _hits(log: str, dim: int) -> NDArray[np.float64]:
+def hits(log: str, dim: int) -> NDArray[np.float64]:
     """A line holds the evaluations and, third, the best value so far above the optimum."""
     lines = np.loadtxt(log.splitlines(), usecols=(0, 2), ndmin=2)
     first = np.argmax(lines[:, 1, None] <= TARGETS, axis=0)

@@ -23,7 +23,7 @@ import numpy as np
 from pages import table, with_tables
 
 from fmnes.algorithms._weights import even_default_popsize
-from fmnes.benchmarking.log import appending, read_lines
+from fmnes.benchmarking.lines import appending, read_lines
 from fmnes.benchmarking.loop import RunSpec
 from fmnes.benchmarking.processes import with_progress
 from fmnes.experiments import protocol

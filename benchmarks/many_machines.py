@@ -44,7 +44,10 @@ def _bytes(rows: list[dict[str, Any]]) -> str:
 
 def _soak(soak: dict[str, Any]) -> str:
     rows = [[name, count] for name, count in soak["faults"].items()]
-    names = ("faults in all", "generations", "evaluations told", "the same bits as undisturbed")
+    names = (
+        *("faults in all", "generations", "evaluations told"),
+        "result identical to an undisturbed run",
+    )
     rows += [[name, {True: "yes", False: "no"}.get(soak[name], soak[name])] for name in names]
     return table(["in {:.0f} seconds".format(soak["seconds"]), ""], rows)
 

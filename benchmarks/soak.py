@@ -180,12 +180,12 @@ def main(seconds=600.0):
         "faults in all": faults.total(),
         "failed evaluations (the NaNs)": ended["nfailed"],
         "ended as": ended["status"],
-        "the same bits as undisturbed": ended["digest"] == again["digest"],
+        "result identical to an undisturbed run": ended["digest"] == again["digest"],
     }
     for what, figure in figures.items():
         print(f"{what}: {figure}")
     RESULTS.write_text(json.dumps(figures, indent=1) + "\n")
-    if not figures["the same bits as undisturbed"] or ended["status"] != STATUS:
+    if not figures["result identical to an undisturbed run"] or ended["status"] != STATUS:
         raise SystemExit("something was lost")
 
 

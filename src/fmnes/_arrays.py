@@ -10,13 +10,27 @@ from array_api_compat import (
     is_torch_array,
 )
 
-Array = Any  # an array of whichever library x0 belongs to; the standard has no common base class
+Array = Any  # an array of the library that x0 belongs to; the standard has no common base class
 Namespace = Any  # that library's module of functions
 
 
 def constant(xp: Namespace, value: Any, like: Array) -> Array:
     """Return a host constant as an array of the library, dtype and device of ``like``."""
-    return xp.asarray(value, dtype=like.dtype, device=device(like))
+    return xp.asarray(value, dtype=like.dtype, device=place(like, np.shape(value)))
+
+
+def place(like: Array, shape: tuple[int, ...]) -> Any:
+    """Return where an array of some shape belongs beside ``like``.
+
+    On its device. If JAX has split ``like`` over several devices, an array of another shape is
+    whole on each of them.
+    """
+    where = device(like)
+    if not hasattr(where, "mesh") or tuple(shape) == tuple(like.shape):
+        return where
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    return NamedSharding(where.mesh, PartitionSpec())
 
 
 def to_host(x: Any) -> Any:
@@ -24,9 +38,15 @@ def to_host(x: Any) -> Any:
     if isinstance(x, np.ndarray) or not is_array_api_obj(x):
         return x
     if is_torch_array(x):  # NumPy reads neither its devices nor its gradients
-        return x.detach().cpu().numpy()
+        return (x.float() if _is_narrow(x) else x).detach().cpu().numpy()
     if is_jax_array(x):  # an explicit transfer, which `jax.transfer_guard("disallow")` allows
         import jax
 
-        return np.asarray(jax.device_get(x))
+        host = np.asarray(jax.device_get(x))
+        return host.astype(np.float32) if host.dtype.kind == "V" else host  # bfloat16
     return np.asarray(x)
+
+
+def _is_narrow(x: Any) -> bool:
+    """Whether a tensor's dtype may be one that NumPy does not have, such as bfloat16."""
+    return bool(x.is_floating_point()) and x.element_size() < 4

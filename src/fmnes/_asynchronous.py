@@ -1,27 +1,29 @@
 """Workers that never wait: the candidates in flight, and their way through an Evaluator.
 
 A worker that is free gets a candidate of the newest distribution. The next popsize values that
-arrive are a generation, whichever distributions their candidates were drawn from
+arrive are a generation, even if their candidates were drawn from older distributions
 (`engines/asynchronous.py`). Given the order of arrival everything is determined: the journal keeps
 it, so a search that resumes repeats the same generations.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from fmnes._arrays import Array
+from fmnes._arrays import Array, constant
 from fmnes._optimizer import Optimizer
+from fmnes._stopping import Budget
 from fmnes.engines.asynchronous import X0, Candidate, Origin
 from fmnes.evaluate import (
     Evaluator,
     ObjectiveCall,
     Outcome,
     StreamRecord,
+    Supply,
     Value,
     keep_values,
     read_only,
@@ -38,21 +40,30 @@ class Flight:
     """
 
     def __init__(
-        self, opt: Optimizer, x0: Array | None = None, saved: Mapping[str, Array] | None = None
+        self,
+        opt: Optimizer,
+        x0: Array | None = None,
+        saved: Mapping[str, Array] | None = None,
+        numbers: Iterator[int] | None = None,
+        *,
+        x0_is_open: bool | None = None,
     ) -> None:
         opt.make_asynchronous()
-        self._opt, self._x0, self._numbers = opt, x0, itertools.count()
+        self._opt, self._x0 = opt, x0
+        self._numbers = itertools.count() if numbers is None else numbers
         self._candidates: dict[int, Candidate] = {}
         self._values: dict[int, Value] = {}  # of this generation, in the order of arrival
         self._errors: list[str] = []
         self._number_of: dict[Origin, int] = {}
         self._next_row = 0
-        self._x0_is_open = x0 is not None and opt.record.extra_nfev == 0
-        if self._x0_is_open:
-            self._add(Candidate(X0, opt.setup.mean))
-            self._reserve(1)
+        if x0_is_open is None:
+            x0_is_open = opt.record.extra_nfev == 0
+        self.x0_is_open = x0 is not None and x0_is_open
+        if self.x0_is_open:
+            self._add(Candidate(X0, opt.setup_here().mean))
         if saved is not None:
-            for (generation, row), y in zip(saved["origins"].tolist(), saved["y"], strict=True):
+            ys = constant(array_namespace(opt.like), saved["y"], opt.like)
+            for (generation, row), y in zip(saved["origins"].tolist(), ys, strict=True):
                 self._add(Candidate(Origin(generation, row), y))
                 if generation == opt.nit:
                     self._next_row = max(self._next_row, row + 1)
@@ -63,11 +74,10 @@ class Flight:
         self._number_of[candidate.origin] = number
         return number
 
-    def _reserve(self, evaluations: int) -> None:
-        """Keep some evaluations of the budget for x0, whose value may arrive at any time."""
-        budget = self._opt.budget
-        if budget.maxfevals is not None:
-            self._opt.budget = budget._replace(maxfevals=budget.maxfevals - evaluations)
+    @property
+    def budget(self) -> Budget:
+        """The budget of the run, less the evaluation of x0 while its value has not arrived."""
+        return self._opt.budget.less(1) if self.x0_is_open else self._opt.budget
 
     # === What an Evaluator sees: a Supply ===
 
@@ -77,16 +87,18 @@ class Flight:
 
     def next(self) -> int | None:
         """Hand out a candidate of the newest distribution; None if the budget is used up."""
-        handed_out = self._opt.nit * self._opt.popsize + len(self._candidates) - self._x0_is_open
-        if handed_out >= self._limit:
-            return None
+        handed_out = self._opt.nit * self._opt.popsize + len(self._candidates) - self.x0_is_open
+        return None if handed_out >= self._limit else self.hand_out()
+
+    def hand_out(self) -> int:
+        """Hand out a candidate of the newest distribution; the budget is not checked."""
         self._next_row += 1
         return self._add(self._opt.candidate(self._next_row - 1))
 
     @property
     def _limit(self) -> float:
-        """How many candidates this run may have, beside x0: those of its last generation."""
-        popsize, budget = self._opt.popsize, self._opt.budget
+        """How many candidates this run may have without x0: those up to its last generation."""
+        popsize, budget = self._opt.popsize, self.budget
         most = math.inf if budget.maxiter is None else budget.maxiter
         if budget.maxfevals is not None:
             most = min(most, (budget.maxfevals - self._opt.record.extra_nfev) // popsize)
@@ -107,17 +119,33 @@ class Flight:
     def hand_out_again(self, rows: int) -> None:
         """Hand out the first candidates of this generation that a killed search had handed out."""
         while self._next_row < rows:
-            self._next_row += 1
-            self._add(self._opt.candidate(self._next_row - 1))
+            self.hand_out()
 
-    def arrive(self, origin: Origin, value: Value) -> None:
-        """Take a value of the journal."""
+    def number_of(self, origin: Origin) -> int:
+        """The number of a candidate in flight; ValueError if the search did not hand it out."""
         if origin not in self._number_of:
             raise ValueError(
                 f"checkpoint: expected values of candidates in flight, got one of {origin}, which "
                 "the search did not hand out; resume='never' starts again"
             )
-        self._values[self._number_of[origin]] = value
+        return self._number_of[origin]
+
+    def origin_of(self, number: int) -> Origin:
+        """Where a candidate in flight comes from."""
+        return self._candidates[number].origin
+
+    def arrive(self, origin: Origin, value: Value) -> None:
+        """Take a value of the journal."""
+        self._values[self.number_of(origin)] = value
+
+    def take_extra(self, number: int, value: Value) -> None:
+        """Take the value of x0, or of a candidate that no generation has room for any more."""
+        x, origin = self.row(number), self._candidates.pop(number).origin
+        del self._number_of[origin]
+        self._values.pop(number, None)
+        if origin == X0:
+            self.x0_is_open = False
+        self._opt.tell_extra(np.array([value]), lambda _: x)
 
     def note(
         self, report: ArrivalCallback | None, number: int, value: Value, error: str | None
@@ -156,20 +184,41 @@ class Flight:
         self._values, self._errors, self._next_row = {}, [], 0
         is_x0 = np.array([candidate.origin == X0 for candidate in candidates])
         if is_x0.any() and self._x0 is not None:
-            self._x0_is_open = False
-            self._reserve(-1)
+            self.x0_is_open = False
             self._opt.tell_extra(outcome.values[is_x0], lambda _: self._x0)
         others = [candidate for candidate in candidates if candidate.origin != X0]
         self._opt.tell_arrivals(others, outcome.values[~is_x0])
 
     def to_saved(self) -> dict[str, Array]:
         """Return what a checkpoint holds: the candidates, including those of this generation."""
-        like = self._opt.setup.mean
+        like = self._opt.like
         candidates = [one for one in self._candidates.values() if one.origin != X0]
         xp = array_namespace(like)
         y = xp.stack([candidate.y for candidate in candidates]) if candidates else like[None, :][:0]
         origins = [candidate.origin for candidate in candidates]
         return {"origins": np.array(origins, np.int64).reshape(-1, 2), "y": y}
+
+
+class InFlight(Supply, Protocol):
+    """Candidates in flight as a Stream sees them: those of one run, or of several."""
+
+    def row(self, number: int) -> Array:
+        """Return a candidate in the user's coordinates."""
+
+    def arrive(self, origin: Origin, value: Value) -> None:
+        """Take a value of the journal."""
+
+    def note(
+        self, report: ArrivalCallback | None, number: int, value: Value, error: str | None
+    ) -> None:
+        """Take a value that a worker has returned."""
+
+    def outcome(self) -> Outcome:
+        """Return the values since the last call, in the order of arrival."""
+
+    @property
+    def values(self) -> dict[int, Value]:
+        """The values that no run has been told yet, by the numbers of their candidates."""
 
 
 class Stream:
@@ -184,12 +233,12 @@ class Stream:
     ) -> None:
         self._call, self._evaluator = ObjectiveCall(fun, args, constraints), evaluator
         self._report: ArrivalCallback | None = None
-        self._flight: Flight | None = None
+        self._flight: InFlight | None = None
         self._record: StreamRecord | None = None
 
     def evaluate(
         self,
-        flight: Flight,
+        flight: InFlight,
         known: Mapping[Origin, Value] | None = None,
         report: ArrivalCallback | None = None,
     ) -> Outcome:

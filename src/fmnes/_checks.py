@@ -39,6 +39,15 @@ _MEANT = {  # names that other packages have for our arguments and methods
 }
 
 
+_INSTEAD = {  # what to do in place of an argument that other packages have
+    "options": "give each option as an argument of its own, such as maxfevals=1000",
+    **dict.fromkeys(
+        ("maximize", "maximise", "direction"), "to maximize, return the negative value"
+    ),
+    **dict.fromkeys(("jac", "hess", "grad", "gradient"), "the methods use values only"),
+}
+
+
 def integer(name: str, value: Any, *, least: int) -> int:
     """Return a whole number that is at least ``least``; 1e6 counts as whole."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
@@ -101,9 +110,7 @@ def choice(name: str, value: Any, options: Sequence[str]) -> str:
 def no_others(unknown: Mapping[str, object], accepted: Iterable[str]) -> None:
     """Raise an error if there are arguments of other names than a function accepts."""
     for name, value in unknown.items():
-        hint = did_you_mean(name, accepted)
-        if name == "options":  # of scipy.optimize.minimize
-            hint = " (give each option as an argument of its own, such as maxfevals=1000)"
+        hint = f" ({_INSTEAD[name]})" if name in _INSTEAD else did_you_mean(name, accepted)
         raise TypeError(f"{name}: expected no argument of this name, got {_short(value)}{hint}")
 
 
@@ -128,6 +135,13 @@ def function(name: str, value: Any) -> Callable[..., Any]:
     return called
 
 
+def arguments(name: str, value: Any) -> tuple[Any, ...]:
+    """Return further arguments of a function, which are a tuple."""
+    if not isinstance(value, tuple):
+        raise TypeError(f"{name}: expected a tuple such as (a,), got {_short(value)}")
+    return value
+
+
 def path(name: str, value: Any) -> str:
     """Return the path of a file as a string."""
     if not isinstance(value, str | os.PathLike) or not (text := os.fspath(value)):
@@ -145,6 +159,20 @@ def numbers(name: str, value: Any, expected: str) -> NDArray[np.float64]:
     except (OverflowError, TypeError, ValueError) as error:
         came = str(error)
     raise TypeError(f"{name}: expected {expected}, got {_short(value)} ({came})")
+
+
+def all_finite(name: str, values: NDArray[np.float64]) -> None:
+    """Raise an error unless all numbers of an array are finite."""
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        place = ", ".join(map(str, bad[0]))
+        came = values[tuple(bad[0])]
+        raise ValueError(f"{name}: expected finite numbers, got {name}[{place}] = {came}")
+
+
+def distinct(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a vector, or one element of it if it repeats one number without memory of its own."""
+    return values[:1] if values.strides == (0,) else values
 
 
 def in_scale(
@@ -167,6 +195,17 @@ def in_scale(
             f"search with numbers of {info.bits} bits can hold, got {values[bad[0]]:g}; "
             f"{advice}"
         )
+
+
+class Hint(str):
+    """A note of an exception that says what to do; the command line shows it."""
+
+    __slots__ = ()
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural if there are several."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _short(value: Any) -> str:

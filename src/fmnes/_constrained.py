@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 class Constrained(NamedTuple):
-    """What a search with constraints knows beside the state of its method."""
+    """What a search with constraints knows in addition to the state of its method."""
 
     kinds: Kinds
     lagrangian: Lagrangian
@@ -23,10 +23,10 @@ class Constrained(NamedTuple):
     g: Floats
 
     @classmethod
-    def new(cls, kinds: Kinds) -> "Constrained":
-        """Return the state before the first generation."""
+    def new(cls, kinds: Kinds, multipliers: Floats | None = None) -> "Constrained":
+        """Return the state before the first generation; an earlier search may know multipliers."""
         none = np.full(kinds.number, np.nan)
-        return cls(kinds, lagrangian.initial(kinds.equality), math.inf, none)
+        return cls(kinds, lagrangian.initial(kinds.equality, multipliers), math.inf, none)
 
     @property
     def violation(self) -> float:
@@ -47,14 +47,14 @@ class Constrained(NamedTuple):
         """Return the state after a generation, and the values to rank."""
         # An objective may be -inf outside of its domain, which the constraints describe.
         f = np.where((f == -np.inf) & (violation(self.kinds, g) > 0), np.inf, f)
-        now, merits = lagrangian.after(self.lagrangian, dim, f, g)
+        now, merits = lagrangian.after(self.lagrangian, dim, f, g, found=self.violation == 0)
         return self._replace(lagrangian=now), merits
 
     def result_fields(self) -> dict[str, Any]:
         """Return the fields of a Result that only a search with constraints has."""
-        equality, lam, mu = self.lagrangian[:3]
+        lam, mu = self.lagrangian.multipliers, self.lagrangian.penalties
         # The ranked values do not depend on a constraint that is satisfied by lambda / mu.
-        inactive = ~equality & (mu * self.g < -lam)
+        inactive = ~self.lagrangian.equality & (mu * self.g < -lam)
         return {
             "constr": self.g.copy(),
             "constr_violation": self.violation,

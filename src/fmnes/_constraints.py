@@ -57,6 +57,10 @@ class Constraints:
     def __post_init__(self) -> None:
         for name in ("inequalities", "equalities"):
             checks.integer(name, getattr(self, name), least=0)
+        for item in _as_sequence(self.functions):
+            _check_form("functions", item)
+        if self.tolerance is not None:
+            read_tolerance(self.tolerance)
         declared = self.inequalities + self.equalities
         if bool(declared) == bool(_as_sequence(self.functions)):
             raise ValueError(
@@ -66,7 +70,7 @@ class Constraints:
 
 
 class Kinds(NamedTuple):
-    """What is known of the constraints of a search beside their values."""
+    """What is known of the constraints of a search before they have values."""
 
     equality: NDArray[np.bool_]  # (m,): which of them are equalities; the others are g <= 0
     tolerance: Floats  # (m,)
@@ -103,12 +107,7 @@ class Piece(NamedTuple):
 
     def normal(self, x: Any) -> Floats:
         """Return the values at x: equalities, then lower sides, then upper sides."""
-        try:
-            c = _vector(self.fun(x, *self.args), self.name)
-        except Exception as error:
-            if hasattr(error, "add_note"):
-                error.add_note(f"The exception comes from {self.name}.")
-            raise
+        c = _computed(self.name, self.fun, x, self.args)
         if c.shape != self.lower.shape:
             raise TypeError(
                 f"{self.name}: expected {len(self.lower)} numbers, as at x0, got shape {c.shape}"
@@ -191,18 +190,25 @@ def read_constraints(
 def _as_sequence(value: Any) -> Sequence[Any]:
     if value is None:
         return ()
-    if isinstance(value, list | tuple) and not hasattr(value, "lb"):  # fmnes.Bounds is a tuple
+    if isinstance(value, list | tuple):
         return value
     return (value,)
 
 
+def _check_form(name: str, item: Any) -> None:
+    """Raise an error unless a constraint has one of the forms that we can read."""
+    if not isinstance(item, dict) and not (hasattr(item, "lb") and hasattr(item, "ub")):
+        raise TypeError(f"{name}: expected {_FORMS}, got {type(item).__name__}: {item!r:.60}")
+
+
 def _piece(item: Any, name: str, x0: NDArray[Any]) -> Piece:
     """Return a constraint of the user in our form, with the values of its function at x0."""
+    _check_form(name, item)
     fun: Callable[..., Any]
     args: tuple[Any, ...] = ()
     if isinstance(item, dict):
         fun, args, low, high = _read_dict(item, name)
-    elif hasattr(item, "lb") and hasattr(item, "ub"):
+    else:
         low, high = item.lb, item.ub
         if np.any(getattr(item, "keep_feasible", False)):
             raise ValueError(
@@ -210,12 +216,10 @@ def _piece(item: Any, name: str, x0: NDArray[Any]) -> Piece:
                 "during the search, got True; use `bounds`, or let fun return inf"
             )
         if hasattr(item, "A"):
-            fun = _Product(item.A)
+            fun = _Product(item.A, f"{name}.A", len(x0))
         else:
             fun = checks.function(f"{name}.fun", item.fun) if hasattr(item, "fun") else _identity
-    else:
-        raise TypeError(f"{name}: expected {_FORMS}, got {type(item).__name__}: {item!r:.60}")
-    c = _vector(fun(x0, *args), name)
+    c = _computed(name, fun, x0, args)
     sides = []
     for side, limit in (("lb", low), ("ub", high)):
         numbers = checks.numbers(f"{name}.{side}", limit, "a number or a vector")
@@ -240,17 +244,20 @@ def _read_dict(item: dict[str, Any], name: str) -> tuple[Callable[..., Any], Any
     if "type" not in item or "fun" not in item:
         raise ValueError(f"{name}: expected a dict with 'type' and 'fun', got {item!r:.60}")
     kind = checks.choice(f"{name}['type']", item["type"], ("ineq", "eq"))
-    fun, args = checks.function(f"{name}['fun']", item["fun"]), item.get("args", ())
-    if not isinstance(args, tuple):
-        raise TypeError(f"{name}['args']: expected a tuple such as (a,), got {args!r}")
+    fun = checks.function(f"{name}['fun']", item["fun"])
+    args = checks.arguments(f"{name}['args']", item.get("args", ()))
     return fun, args, 0.0, np.inf if kind == "ineq" else 0.0
 
 
 class _Product:
     """The function x -> A x of a LinearConstraint; A may be sparse."""
 
-    def __init__(self, A: Any) -> None:
+    def __init__(self, A: Any, name: str, dim: int) -> None:
         self._A = A if hasattr(A, "tocsr") else np.atleast_2d(A)
+        if self._A.ndim != 2 or self._A.shape[1] != dim:
+            raise ValueError(
+                f"{name}: expected {dim} columns, one for each variable, got shape {self._A.shape}"
+            )
 
     def __call__(self, x: Any) -> Any:
         return self._A @ np.asarray(to_host(x))
@@ -258,6 +265,16 @@ class _Product:
 
 def _identity(x: Any) -> Any:
     return x
+
+
+def _computed(name: str, fun: Callable[..., Any], x: Any, args: tuple[Any, ...]) -> Floats:
+    """Return the numbers of a constraint at x; an exception gets a note with its name."""
+    try:
+        return _vector(fun(x, *args), name)
+    except Exception as error:
+        if hasattr(error, "add_note"):
+            error.add_note(checks.Hint(f"The exception comes from {name}"))
+        raise
 
 
 def _vector(raw: Any, name: str) -> Floats:
@@ -277,12 +294,18 @@ def _vector(raw: Any, name: str) -> Floats:
 def _tolerance(value: Any, count: int, dtype_eps: float) -> Floats:
     if value is None:
         return np.full(count, float(np.sqrt(dtype_eps)))
-    numbers = checks.numbers("tolerance", value, "a number or a vector")
-    if numbers.shape not in ((), (count,)) or not (np.isfinite(numbers) & (numbers >= 0)).all():
-        raise ValueError(
-            f"tolerance: expected numbers >= 0, one or {count} of them, got {value!r:.60}"
-        )
+    numbers = read_tolerance(value)
+    if numbers.shape not in ((), (count,)):
+        raise ValueError(f"tolerance: expected one number or {count}, got shape {numbers.shape}")
     return np.broadcast_to(numbers, (count,)).astype(np.float64)
+
+
+def read_tolerance(value: Any) -> Floats:
+    """Return tolerances, whose number may not be known yet."""
+    numbers = checks.numbers("tolerance", value, "a number or a vector")
+    if numbers.ndim > 1 or not (np.isfinite(numbers) & (numbers >= 0)).all():
+        raise ValueError(f"tolerance: expected a number or a vector, >= 0, got {value!r:.60}")
+    return numbers
 
 
 # === Comparing ===

@@ -13,6 +13,7 @@ the face, and the condition number would grow as the other variables converge.)
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -24,7 +25,8 @@ from fmnes._arrays import Array, Namespace, constant
 _MARGIN = 0.1  # of the width between two bounds; at most the initial standard deviation
 
 
-class Bounds(NamedTuple):
+@dataclass(frozen=True)
+class Bounds:
     """Lower and upper bounds on the variables.
 
     `minimize` also accepts a sequence of (low, high) pairs, an array of shape (d, 2), or
@@ -47,6 +49,12 @@ class Bounds(NamedTuple):
 
     lb: ArrayLike = -np.inf
     ub: ArrayLike = np.inf
+
+    def __post_init__(self) -> None:
+        for name, side in (("lb", self.lb), ("ub", self.ub)):
+            numbers = checks.numbers(name, side, "a number or a vector")
+            if numbers.ndim > 1 or np.isnan(numbers).any():
+                raise ValueError(f"{name}: expected a number or a vector, got {side!r:.60}")
 
 
 class HasSides(Protocol):
@@ -82,7 +90,8 @@ def read_bounds(bounds: Any, dim: int) -> Sides:
     bad = np.flatnonzero((low > high) | (low == np.inf) | (high == -np.inf))
     if bad.size:
         j = int(bad[0])
-        raise ValueError(f"bounds[{j}]: expected low <= high, got ({low[j]}, {high[j]})")
+        hint = "; for lower and upper bounds write fmnes.Bounds(lower, upper)" if dim == 2 else ""
+        raise ValueError(f"bounds[{j}]: expected low <= high, got ({low[j]}, {high[j]}){hint}")
     return Sides(low, high)
 
 
@@ -115,7 +124,8 @@ def _read_pairs(bounds: Any, dim: int) -> tuple[NDArray[np.float64], NDArray[np.
         is_transposed = len(low) == 2 and lengths == {dim}
         hint = "; for lower and upper bounds write fmnes.Bounds(lower, upper)" * is_transposed
         raise ValueError(
-            f"bounds: expected {expected}, got {len(low)} rows of length {of_length}{hint}"
+            f"bounds: expected {expected}, got {checks.count(len(low), 'row')} of length "
+            f"{of_length}{hint}"
         )
     return low, high
 

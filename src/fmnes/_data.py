@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
+from fmnes._injected import read_named_points
+from fmnes._space import Space
 
 _GAMMA = 0.1  # the share of the points that count as good
 _ALPHA = 0.1  # the deviation around each of them, in parts of the deviation of all points
@@ -33,23 +35,52 @@ class Data(NamedTuple):
     best: NDArray[np.float64]  # the best of the points
 
 
-def is_data(x0: Any) -> bool:
-    """Return whether x0 is a pair of points and values, and not a point."""
-    return isinstance(x0, tuple) and len(x0) == 2 and np.ndim(x0[0]) == 2 and np.ndim(x0[1]) == 1
+class Points(NamedTuple):
+    """Points with known values, in the place of x0."""
+
+    X: NDArray[np.float64]  # (n, d)
+    F: NDArray[np.float64]  # (n,)
+    space: Space | None = None  # of named variables
 
 
-def read_data(x0: Any, *, full: bool = False) -> Data:
-    """Return the start from a pair ``(X, F)``; ``full`` asks for the correlations too."""
-    X = checks.numbers("x0[0]", x0[0], "points, shape (n, d)")
-    F = checks.numbers("x0[1]", x0[1], "values, shape (n,)")
-    if X.shape[0] != F.shape[0] or X.shape[0] < 2 or X.shape[1] == 0:
+def read_points_of(x0: Any) -> Any:
+    """Return x0, as `Points` if it is a pair ``(X, F)`` or a triple ``(space, X, F)``."""
+    if isinstance(x0, Points) or not isinstance(x0, tuple | list):
+        return x0
+    if len(x0) == 3 and isinstance(x0[0], Space):
+        space, X, F = x0
+        return _checked(np.array(read_named_points(X, space, "x0[1]")), F, space)
+    if len(x0) != 2 or (getattr(x0[0], "ndim", 0) != 2 and not _is_table(x0[0])):
+        return x0
+    if isinstance(x0, list):
+        raise TypeError("x0: expected points and values as a tuple (X, F), got a list")
+    return _checked(*x0)
+
+
+def _is_table(X: Any) -> bool:
+    """Return whether X is a sequence of sequences of numbers."""
+    rows = isinstance(X, tuple | list) and len(X) > 0
+    return rows and all(isinstance(row, tuple | list | np.ndarray) for row in X)
+
+
+def _checked(X: Any, F: Any, space: Space | None = None) -> Points:
+    X = checks.numbers("x0[0]", X, "points, shape (n, d)")
+    F = checks.numbers("x0[1]", F, "values, shape (n,)")
+    if X.ndim != 2 or F.shape != X.shape[:1] or X.shape[0] < 2 or X.shape[1] == 0:
         raise ValueError(
             "x0: expected (X, F) with at least two points X of shape (n, d) and n values F, got "
             f"shapes {X.shape} and {F.shape}"
         )
+    checks.all_finite("x0[0]", X)
+    return Points(X, F, space)
+
+
+def read_data(points: Points, *, full: bool = False) -> Data:
+    """Return the start from points and values; ``full`` asks for the correlations too."""
+    X, F = points.X, points.F
     usable = np.isfinite(F)
-    if not usable.any() or not np.isfinite(X).all():
-        raise ValueError("x0: expected finite points and some finite values, got others")
+    if not usable.any():
+        raise ValueError(f"x0[1]: expected some finite values, got {F[0]} and {len(F) - 1} others")
     order = np.argsort(np.where(usable, F, np.inf), kind="stable")
     good = X[order[: min(max(2, math.ceil(_GAMMA * len(F))), int(usable.sum()))]]
     spread = X.std(axis=0)
@@ -60,4 +91,9 @@ def read_data(x0: Any, *, full: bool = False) -> Data:
     if full and (deviations > 0).all():
         C = np.diag(floor) + centred.T @ centred / len(good)
         correlation = C / np.outer(deviations, deviations)
+    for column, options in () if points.space is None else points.space.choices:
+        mean[column] = np.argmax(np.bincount(good[:, column].astype(int), minlength=options))
+        if correlation is not None:  # options have no order
+            correlation[column, :] = correlation[:, column] = 0.0
+            correlation[column, column] = 1.0
     return Data(mean, deviations, correlation, X[order[0]])

@@ -5,10 +5,10 @@ discrete coordinate y of the method becomes the latent number
 
     e = centre + scale (y - mean).                                                        (1)
 
-An integer variable takes the integer nearest to e, within its bounds. A choice among K options has
-K coordinates and takes the option whose e is the largest; its values are 1 for that option and 0
-for the others. The method, its state and the engine that computes it stay as they are, and
-everything here costs O(d) for a candidate. Two things make it work.
+An integer variable takes the integer nearest to e, within its bounds. A choice among more than two
+options takes the option that a categorical distribution (`_categorical`) has at the quantile
+Phi((y - mean)/deviation). The method, its state and the engine that computes it stay as they are,
+and everything here costs O(d) for a candidate, and O(K) for a choice. Two things make it work.
 
 **A margin.** Once the method's deviations are small, a rounded variable would never change again.
 The deviation of e has a lower limit, and the centre stays near the values, so that every integer
@@ -18,29 +18,34 @@ variable leaves its value with a probability of at least alpha:
     centre within [low + 1/2 - q s, high - 1/2 + q s].                                    (3)
 
 q is the upper alpha/2-quantile of the normal distribution, and the upper alpha-quantile for a
-variable of two values, which has one threshold. The deviations of a choice have no scale, so s = 1,
-and
+variable of two values, which has one threshold. CMA-ES with margin (Hamano et al., GECCO 2022,
+arXiv 2205.13482) keeps the same probabilities by a scale that it changes only where a probability
+is too small; a lower limit of the deviation is how pycma does it (Marty et al., PPSN 2024). The
+number alpha = 1 - 0.73^(1/n) for n discrete variables is that of CatCMA with margin (Hamano et al.,
+GECCO 2025, arXiv 2504.07884).
 
-    (centre of the leading option) - (centre of another) <= q sqrt(2),                    (4)
+**Ends of a range.** Beyond the last value of an integer, all e have the same value: a plateau. With
+a few values that does no harm, and an optimum at the end is found quickly. With hundreds of values
+and an optimum near the end, but not on it, the plateau is better than most of the range: a search
+moves there and stays. An integer of nine or more values therefore has mirrors half a unit beyond
+its ends. With n = high - low + 1 values and m = round(e) - low modulo 2 n, the value is
 
-where q is the upper alpha/(K - 1)-quantile. CMA-ES with margin (Hamano et al., GECCO 2022, arXiv
-2205.13482) keeps the same probabilities by a scale that it changes only where a probability is too
-small; a lower limit of the deviation is how pycma does it (Marty et al., PPSN 2024). The number
-alpha = 1 - 0.73^(1/n) for n discrete variables is that of CatCMA with margin (Hamano et al., GECCO
-2025, arXiv 2504.07884).
+    x = low + min(m, 2 n - 1 - m).                                                        (4)
+
+The e of the value at an end then have an interval of length 2, and (3) becomes: the distance of
+the centre to the nearest threshold is at most q s. With deviations much larger than n all values
+would have equal chances, so that s is at most n/2.
 
 **What the centre learns.** Two candidates with the same rounded value have the same objective
 value. Where e lies between two thresholds is therefore noise, and it would move the centre at
 random. We replace it by its expectation, given the rounded value (Rao and Blackwell): with rank
-weights w, value v at the centre, and a = (v - 1/2 - centre)/s, b = (v + 1/2 - centre)/s,
+weights w, value v at the centre, and a = (v - 1/2 - centre)/s, b = (v + 1/2 - centre)/s (further
+away, or infinite, for the value at an end),
 
     centre += sum_i w_i (e_i - centre if x_i != v, else s (phi(a) - phi(b))/(Phi(b) - Phi(a))). (5)
 
 (A candidate that left v lies close behind a threshold, so that its own e is as good as the
-expectation.) For a choice the candidates that leave the leading option l for k contribute their
-e_k and e_l, and the others, in each pair (l, k) with the gap g = centre_l - centre_k,
-
-    +-1/sqrt(2) phi(g/sqrt(2)) / Phi(g/sqrt(2)).                                          (6)
+expectation.)
 """
 
 import math
@@ -52,21 +57,33 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes._arrays import Array, Namespace, constant
+from fmnes._categorical import Chances, centre_of, drawn
+from fmnes._categorical import after as chances_after
+from fmnes._categorical import start as initial_chances
 from fmnes._coordinates import Box
 from fmnes.algorithms import Algorithm
 from fmnes.algorithms import _weights as weights
 from fmnes.engines import Engine, Generation
 from fmnes.engines.generation import pieces
 
+_MANY = 9  # an integer with so many values has mirrors at the ends of its range
 _UNCHANGED = 0.73  # the probability that the margin changes no value of a candidate
 
 
 class Margin(NamedTuple):
-    """What changes from generation to generation; see (1)."""
+    """What changes from generation to generation; see (1), and `Chances` for the choices."""
 
     centre: Array
     scale: Array
     best: Array  # the latent numbers of the best candidate; reals are as the method has them
+    q: Array
+    path: Array
+    pace: Array
+
+    @property
+    def chances(self) -> Chances:
+        """The distribution of the choices."""
+        return Chances(self.q, self.path, self.pace)
 
 
 class Discrete(NamedTuple):
@@ -77,7 +94,9 @@ class Discrete(NamedTuple):
     high: Array
     is_choice: Array  # (d,) bool
     choice: Array  # (d,) int: the number of the choice; 0 for the others
-    members: Array  # (choices, most options) int: its coordinates; the first one fills the rest
+    column: Array  # (choices,) int: the coordinate of each choice
+    options: Array  # (choices,): how many it has
+    least: Array  # (choices,): the least probability of each of its options
     reach: Array  # (d,): q
 
     @classmethod
@@ -88,18 +107,14 @@ class Discrete(NamedTuple):
         low: NDArray[np.float64],
         high: NDArray[np.float64],
         is_integer: NDArray[np.bool_],
-        choices: tuple[tuple[int, ...], ...] = (),
+        choices: tuple[tuple[int, int], ...] = (),
     ) -> "Discrete":
-        """Return the record for bounds of integers, and the coordinates of each choice."""
+        """Return the record for bounds of integers; coordinate and number of options of choices."""
         alpha = least_probability(int(is_integer.sum()) + len(choices))
         reach = np.where(high - low > 1.5, quantile(alpha / 2), quantile(alpha))
+        column, options = np.array(choices, np.int64).reshape(-1, 2).T
         choice = np.full(low.shape, -1)
-        for number, coordinates in enumerate(choices):
-            indices = list(coordinates)
-            choice[indices] = number
-            reach[indices] = quantile(alpha / (len(indices) - 1))
-        most = max(map(len, choices), default=1)
-        members = [first + first[:1] * (most - len(first)) for first in choices]
+        choice[column] = np.arange(len(choices))
 
         def number_array(value: Any) -> Array:
             return constant(xp, value, like)
@@ -113,43 +128,91 @@ class Discrete(NamedTuple):
             high=number_array(np.where(is_integer, high, 0.0)),
             is_choice=index(choice >= 0),
             choice=index(np.maximum(choice, 0)),
-            members=index(np.array(members, np.int64).reshape(len(choices), most)),
+            column=index(column),
+            options=number_array(options),
+            least=number_array(alpha / np.maximum(options - 1, 1)),
             reach=number_array(reach),
         )
 
     # === From the search to values ===
 
     def latent(self, margin: Margin, mean: Array, y: Array) -> Array:
-        """Return the latent numbers (1) of coordinates of the search; reals are unchanged."""
+        """Return the latent numbers (1) of coordinates of the search; reals are unchanged.
+
+        The latent number of a choice is the number of its option.
+        """
+        xp = array_namespace(mean)
         moved = margin.centre + margin.scale * (y - mean)
-        return array_namespace(mean).where(self.is_integer | self.is_choice, moved, y)
+        latent = xp.where(self.is_integer, moved, y)
+        if not self.has_choices:
+            return latent
+        u = _exactly_below(xp, xp.take(moved, self.column, axis=-1))
+        return self._with_options(xp, latent, drawn(margin.q, self.options, u))
+
+    def latent_mean(self, margin: Margin, mean: Array) -> Array:
+        """Return the latent numbers of the mean: those of a choice are the most likely option."""
+        xp = array_namespace(mean)
+        latent = xp.where(self.is_integer, margin.centre, mean)
+        if not self.has_choices:
+            return latent
+        likely = xp.astype(xp.argmax(margin.q, axis=1), mean.dtype)
+        return self._with_options(xp, latent, likely)
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether there are choices of more than two options."""
+        return int(self.column.shape[0]) > 0
+
+    def _with_options(self, xp: Namespace, latent: Array, options: Array) -> Array:
+        return xp.where(self.is_choice, xp.take(options, self.choice, axis=-1), latent)
 
     def search_of(self, margin: Margin, mean: Array, latent: Array) -> Array:
-        """Return coordinates of the search for latent numbers: `latent` backwards."""
-        moved = mean + (latent - margin.centre) / margin.scale
-        return array_namespace(mean).where(self.is_integer | self.is_choice, moved, latent)
+        """Return coordinates of the search for values, near the centre: `latent` backwards."""
+        xp, centre, n = array_namespace(mean), margin.centre, self._count
+        turn = xp.floor((centre - self.low + 0.5) / n)
+        ahead, back = latent + turn * n, 2 * self.low - latent + (turn + 1) * n - 1
+        images = xp.where(xp.remainder(turn, 2 * xp.ones_like(turn)) == 0, ahead, back)
+        images = xp.where(self._is_wide, images, latent)
+        if self.has_choices:
+            u = centre_of(margin.q, xp.take(latent, self.column, axis=-1))
+            images = self._with_options(xp, images, _quantiles(xp, u))
+        moved = mean + (images - centre) / margin.scale
+        return xp.where(self.is_integer | self.is_choice, moved, latent)
 
     def rounded(self, latent: Array) -> Array:
         """Return the values of the variables for latent numbers; rows are mapped one by one."""
         xp = array_namespace(latent)
         x = xp.where(self.is_integer, self._nearest(xp, latent), latent)
-        if self.members.shape[0] == 0:
-            return x
-        index = xp.arange(latent.shape[-1], device=latent.device)
-        chosen = xp.astype(self._leader(xp, latent) == index, x.dtype)
-        return xp.where(self.is_choice, chosen, x)
+        return xp.where(self.is_choice, xp.maximum(latent, xp.zeros_like(latent)), x)
 
     def _nearest(self, xp: Namespace, latent: Array) -> Array:
-        return xp.minimum(xp.maximum(xp.round(latent), self.low), self.high)
+        """Return the integer values for latent numbers."""
+        near = xp.round(latent)
+        ends = xp.minimum(xp.maximum(near, self.low), self.high)
+        turns = xp.remainder(near - self.low, 2 * self._count)
+        mirrored = self.low + xp.minimum(turns, 2 * self._count - 1 - turns)  # (4)
+        return xp.where(self._is_wide, mirrored, ends)
 
-    def _leader(self, xp: Namespace, latent: Array) -> Array:
-        """Return, for each coordinate of a choice, the coordinate with the largest number."""
-        count, most = self.members.shape
-        flat = xp.reshape(self.members, (count * most,))
-        numbers = xp.reshape(xp.take(latent, flat, axis=-1), (*latent.shape[:-1], count, most))
-        winner = xp.argmax(numbers, axis=-1) + most * xp.arange(count, device=latent.device)
-        leaders = xp.take(flat, xp.reshape(winner, (-1,)))
-        return xp.take(xp.reshape(leaders, winner.shape), self.choice, axis=-1)
+    @property
+    def _count(self) -> Array:
+        """The number of values of integer variables."""
+        return self.high - self.low + 1
+
+    @property
+    def _is_wide(self) -> Array:
+        """Which variables have so many values that the ends of their range are mirrors."""
+        return self._count >= _MANY
+
+    def _cell(self, xp: Namespace, centre: Array) -> tuple[Array, Array]:
+        """Return between which latent numbers the value is that of the centre."""
+        v = self._nearest(xp, centre)
+        near = xp.where(self._is_wide, xp.round(centre), v)
+        none = xp.zeros_like(v)
+        further = xp.where(self._is_wide, none + 1.0, none + xp.inf)
+        below, above = (
+            xp.where(self._nearest(xp, near + step) == v, further, none) for step in (-1, 1)
+        )
+        return near - 0.5 - below, near + 0.5 + above
 
     # === From generation to generation ===
 
@@ -157,55 +220,53 @@ class Discrete(NamedTuple):
         """Return the margin that a run starts with: its centre is the method's mean."""
         xp = array_namespace(mean)
         best = xp.asarray(mean, copy=True)
-        return Margin(*self.kept(best, deviations), best)
+        most = int(xp.max(self.options)) if self.has_choices else 1
+        first = xp.round(xp.take(mean, self.column))
+        chances = initial_chances(self.options, self.least, most, first)
+        return Margin(*self.kept(best, deviations), best, *chances)
 
     def kept(self, centre: Array, deviations: Array) -> tuple[Array, Array]:
-        """Return centre and scale with the margin kept: (2), (3) and (4)."""
+        """Return centre and scale with the margin kept: (2) and (3)."""
         xp, q = array_namespace(centre), self.reach
         least = xp.where(self.is_integer, 0.5 / q, xp.zeros_like(q))
-        s = xp.where(self.is_choice, xp.ones_like(q), xp.maximum(deviations, least))  # (2)
+        s = xp.maximum(deviations, least)  # (2)
+        s = xp.where(self._is_wide, xp.minimum(s, self._count / 2), s)
+        s = xp.where(self.is_choice, xp.ones_like(q), s)
         low, high = self.low + 0.5 - q * s, self.high - 0.5 + q * s
         inside = xp.minimum(xp.maximum(centre, low), high)  # (3)
-        centre = xp.where(self.is_integer, inside, centre)
-        if self.members.shape[0]:
-            gap = xp.take(centre, self._leader(xp, centre)) - centre
-            nearer = -xp.minimum(gap, math.sqrt(2) * q)  # (4): the leader is at 0
-            centre = xp.where(self.is_choice, nearer, centre)
+        inside = xp.where(self._is_wide, self._near_threshold(xp, centre, q * s), inside)
+        centre = xp.where(self.is_integer, inside, xp.zeros_like(centre))
         return centre, s / deviations
 
+    def _near_threshold(self, xp: Namespace, centre: Array, most: Array) -> Array:
+        """Return the centre, at most this far from the nearest threshold around it."""
+        a, b = self._cell(xp, centre)
+        with np.errstate(invalid="ignore"):  # of cells without an end, not used
+            middle, half = (a + b) / 2, (b - a) / 2
+            off = centre - middle
+            least = xp.maximum(xp.abs(off), half - most)
+            return middle + xp.where(off < 0, -least, least)
+
     def shift(self, centre: Array, s: Array, e: Array, w: Array) -> Array:
-        """Return the contribution of some candidates with weights w to (5) and (6)."""
+        """Return the contribution of some candidates with weights w to (5)."""
         xp = array_namespace(centre)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # of reals, not used
             shift = self._integer_shift(xp, centre, s, e, w)
-            if self.members.shape[0]:
-                shift = xp.where(self.is_choice, self._choice_shift(xp, centre, e, w), shift)
-        return xp.where(self.is_integer | self.is_choice, shift, xp.zeros_like(shift))
+        return xp.where(self.is_integer, shift, xp.zeros_like(shift))
+
+    def found(self, latent: Array, w: Array, most: int) -> Array:
+        """Return the sum of the weights of some candidates with each option of each choice."""
+        xp = array_namespace(latent)
+        picked = xp.take(latent, self.column, axis=-1)[:, :, None]
+        is_option = picked == xp.arange(most, dtype=latent.dtype, device=latent.device)
+        return xp.sum(w[:, None, None] * xp.astype(is_option, latent.dtype), axis=0)
 
     def _integer_shift(self, xp: Namespace, centre: Array, s: Array, e: Array, w: Array) -> Array:
         v = self._nearest(xp, centre)
         left = self._nearest(xp, e) != v
-        a = xp.where(v == self.low, -xp.inf, (v - 0.5 - centre) / s)
-        b = xp.where(v == self.high, xp.inf, (v + 0.5 - centre) / s)
+        a, b = ((threshold - centre) / s for threshold in self._cell(xp, centre))
         expected = s * (_density(xp, a) - _density(xp, b)) / (_below(xp, b) - _below(xp, a))
         return w @ xp.where(left, e - centre, expected)
-
-    def _choice_shift(self, xp: Namespace, centre: Array, e: Array, w: Array) -> Array:
-        leader, winner = self._leader(xp, centre), self._leader(xp, e)
-        index = xp.arange(centre.shape[0], device=centre.device)
-        left = winner != leader
-        involved = left & ((index == winner) | (index == leader))
-        moved = w @ xp.where(involved, e - centre, xp.zeros_like(e))
-        g = (xp.take(centre, leader) - centre) / math.sqrt(2)
-        pull = xp.where(index == leader, 0.0, _density(xp, g) / _below(xp, g) / math.sqrt(2))
-        stayed = w @ xp.astype(~left, e.dtype)
-        count, most = self.members.shape
-        flat = xp.reshape(self.members, (count * most,))
-        first = xp.arange(most, device=centre.device) == 0  # the rest of a short row repeats it
-        fresh = first | (self.members != self.members[:, :1])
-        of_choice = xp.reshape(xp.take(pull, flat), (count, most)) * xp.astype(fresh, e.dtype)
-        total = xp.take(xp.sum(of_choice, axis=1), self.choice)
-        return moved + stayed * xp.where(index == leader, total, -pull)
 
 
 def told(
@@ -228,18 +289,24 @@ def told(
     mean = xp.asarray(engine.state.mean, copy=True)  # it may be a view that changes
     s = margin.scale * algorithm.summary(engine.params, engine.state).deviations
     centre, w = margin.centre, constant(xp, _weights_of(values), mean)
+    found = xp.zeros_like(margin.q)
     for a, b in pieces(algorithm, 0, values.shape[0], mean.shape[0]):
         y = engine.ask(a, b)
         e = y if is_latent else discrete.latent(margin, mean, y)
         centre = centre + discrete.shift(margin.centre, s, e, w[a:b])
+        if discrete.has_choices:
+            found = found + discrete.found(e, w[a:b], found.shape[1])
     shown = engine.tell(values, best_so_far)
     best = margin.best
     if shown.least < best_so_far:
         best = engine.best if is_latent else discrete.latent(margin, mean, engine.best)
+    chances = margin.chances
     if shown.flat:
         centre = margin.centre  # a generation without information
+    elif discrete.has_choices:
+        chances = chances_after(chances, discrete.options, discrete.least, found)
     deviations = algorithm.summary(engine.params, engine.state).deviations
-    return shown, Margin(*discrete.kept(centre, deviations), best)
+    return shown, Margin(*discrete.kept(centre, deviations), best, *chances)
 
 
 def _weights_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -275,3 +342,23 @@ def _below(xp: Namespace, u: Array) -> Array:
     """The normal distribution function to 3e-4: array libraries need not have the exact one."""
     u = xp.clip(u, -9.0, 9.0)
     return (1 + xp.tanh(math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))) / 2
+
+
+def _exactly_below(xp: Namespace, u: Array) -> Array:
+    """The same to 1e-7, for small probabilities (Abramowitz and Stegun, 26.2.17)."""
+    t = 1 / (1 + 0.2316419 * xp.abs(u))
+    sum_ = 1.330274429
+    for coefficient in (-1.821255978, 1.781477937, -0.356563782, 0.319381530):
+        sum_ = coefficient + t * sum_
+    tail = _density(xp, u) * t * sum_
+    return xp.where(u < 0, tail, 1 - tail)
+
+
+def _quantiles(xp: Namespace, probability: Array) -> Array:
+    """The numbers at which `_exactly_below` has the given values, by bisection."""
+    low = xp.full_like(probability, -9.0)
+    width = 18.0
+    for _ in range(60):
+        width /= 2
+        low = xp.where(_exactly_below(xp, low + width) < probability, low + width, low)
+    return low

@@ -56,6 +56,13 @@ def read_size(value: Any) -> int:
     return sys.maxsize if is_inf else checks.integer("history_size", value, least=1)
 
 
+def _read_rows(rows: Any) -> NDArray[Any]:
+    """Return rows of `to_array` as they are stored."""
+    if not isinstance(rows, np.ndarray) or rows.ndim != 1 or rows.dtype.names != _DTYPE.names:
+        raise TypeError(f"rows: expected an array of History.to_array(), got {rows!r:.60}")
+    return np.asarray(rows, _DTYPE)
+
+
 class History:
     """The history of a search, with one row per generation; a long history is thinned out.
 
@@ -84,9 +91,9 @@ class History:
     """
 
     def __init__(self, rows: NDArray[Any] | None = None, size: int = DEFAULT_SIZE) -> None:
-        self._rows = np.empty(64, _DTYPE) if rows is None else np.asarray(rows, _DTYPE)
-        self._length = 0 if rows is None else len(rows)
-        self.size = size
+        self._rows = np.empty(64, _DTYPE) if rows is None else _read_rows(rows)
+        self._length = 0 if rows is None else len(self._rows)
+        self.size = checks.integer("size", size, least=1)
         self._last: tuple[Any, ...] | None = self._rows[-1].item() if self._length else None
         # Rows that are not in _rows, because they go when others follow.
         self._passing: tuple[Any, ...] | None = None  # the last row
@@ -143,11 +150,12 @@ class History:
         return Row._make(self._last)
 
     def kept(self, first: int = 0) -> NDArray[Any]:
-        """Return the rows from ``first`` on that stay in the history, whatever follows."""
+        """Return the rows from ``first`` on that stay in the history when others follow."""
         return self._rows[first : self._length].copy()
 
     def to_array(self, first: int = 0) -> NDArray[Any]:
         """Return the rows from ``first`` on as a structured array, one field per column."""
+        first = checks.integer("first", first, least=0)
         rows, extra = self.kept(), np.array(self._extra(), _DTYPE)
         if len(extra):
             rows = np.insert(rows, np.searchsorted(rows["generation"], extra["generation"]), extra)
@@ -181,7 +189,7 @@ class History:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows to a CSV file with a header line."""
-        with open(path, "w", newline="") as file:
+        with open(checks.path("path", path), "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
             writer.writerows(self.to_array().tolist())
@@ -226,10 +234,8 @@ class History:
 
     def __repr__(self) -> str:
         generations, nfev, best = self.totals
-        return (
-            f"<History of {generations} generations in {len(self)} rows: best {best:.6g} after "
-            f"{nfev} evaluations>"
-        )
+        length = f"{checks.count(generations, 'generation')} in {checks.count(len(self), 'row')}"
+        return f"<History of {length}: best {best:.6g} after {checks.count(nfev, 'evaluation')}>"
 
     def _repr_html_(self) -> str:
         rows = self.to_array()

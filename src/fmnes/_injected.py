@@ -1,5 +1,6 @@
 """Points from elsewhere that wait for their generation, and candidates that were withdrawn."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,10 +8,14 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes._arrays import Array, to_host
+from fmnes._arrays import Array, place, to_host
 from fmnes._coordinates import Box
+from fmnes._discrete import Discrete
+from fmnes._space import Space
 
 Floats = NDArray[np.float64]
+
+_ROUNDING = 1e-6  # how far steps of a real variable may be from integers, relative to their number
 
 
 class Injected(NamedTuple):
@@ -24,7 +29,8 @@ class Injected(NamedTuple):
     @classmethod
     def none(cls, mean: Array, popsize: int) -> "Injected":
         """Return no points."""
-        empty = array_namespace(mean).zeros_like(mean)[None, :][:0, :]
+        xp, dim = array_namespace(mean), mean.shape[0]
+        empty = xp.empty((0, dim), dtype=mean.dtype, device=place(mean, (0, dim)))
         return cls(empty, np.empty(0), 0, np.zeros(popsize, bool))
 
     @property
@@ -33,9 +39,25 @@ class Injected(NamedTuple):
         return not len(self.values) and not self.withdrawn.any()
 
     def added(self, points: Array, values: Floats) -> "Injected":
-        """Return the queue with further points at its end."""
-        joined = array_namespace(points).concat([self.points, points], axis=0)
-        return self._replace(points=joined, values=np.concatenate([self.values, values]))
+        """Return the queue with further points.
+
+        First the points without a value, which have to be evaluated, as they came; then those with
+        values, the best first. There are at most as many of the latter as a generation has
+        candidates: a thousand old values must not hold up the search for hundreds of generations.
+        """
+        xp = array_namespace(points)
+        points = xp.concat([self.points, points], axis=0)
+        values = np.concatenate([self.values, values])
+        waiting = np.arange(self.active, len(values))
+        new, known = waiting[np.isnan(values[waiting])], waiting[~np.isnan(values[waiting])]
+        best = known[np.argsort(values[known], kind="stable")][: len(self.withdrawn)]
+        order = np.concatenate([np.arange(self.active), new, best])
+        return self._replace(points=_rows(points, order), values=values[order])
+
+    def of_next_run(self, popsize: int) -> "Injected":
+        """Return the points that still wait, for a run with another population size."""
+        none = Injected(self.points[:0, :], np.empty(0), 0, np.zeros(popsize, bool))
+        return none.added(self.points[self.active :, :], self.values[self.active :])
 
     def begun(self, most: int) -> "Injected":
         """Return the queue at the start of a generation, which takes at most ``most`` points."""
@@ -52,6 +74,12 @@ class Injected(NamedTuple):
         """The candidates of this generation whose values are known."""
         values = self.values[: self.active]
         return {i: float(f) for i, f in enumerate(values) if not np.isnan(f)}
+
+    @property
+    def free(self) -> int:
+        """How many candidates of this generation nobody evaluates."""
+        rows = np.flatnonzero(self.withdrawn).tolist()
+        return len({*rows, *self.known})
 
     def told(self, f: Floats) -> Floats:
         """Return the values of a generation with those that were known, NaN for withdrawn ones."""
@@ -71,7 +99,29 @@ class Injected(NamedTuple):
         return np.where(self.withdrawn, middle, values)
 
 
-def read_points(x: Any, f: Any, mean: Array, box: Box | None) -> tuple[Array, Floats]:
+def _rows(points: Array, order: NDArray[np.intp]) -> Array:
+    """Return rows of an array of any library."""
+    xp = array_namespace(points)
+    index = xp.asarray(order, dtype=xp.int32)
+    if hasattr(points, "device"):
+        index = xp.asarray(index, device=points.device)
+    return xp.take(points, index, axis=0)
+
+
+def read_named_points(x: Any, space: Space, argument: str = "x") -> list[Floats]:
+    """Return the coordinates of points that are given by name: one, or a list of them."""
+    rows = []
+    for row in x if isinstance(x, list | tuple) else [x]:
+        rows.append(space.encode(row, argument))
+        if missing := space.variables.keys() - row.keys():  # `encode` starts them in the middle
+            names = ", ".join(sorted(missing))
+            raise ValueError(f"{argument}: expected a value of every variable, got none of {names}")
+    return rows
+
+
+def read_points(
+    x: Any, f: Any, mean: Array, box: Box | None, discrete: Discrete | None
+) -> tuple[Array, Floats]:
     """Return points of the user in search coordinates, and their values."""
     xp = array_namespace(mean)
     host = checks.numbers("x", x, "a point or an array of points")
@@ -79,8 +129,7 @@ def read_points(x: Any, f: Any, mean: Array, box: Box | None) -> tuple[Array, Fl
     rows = host[None, :] if host.ndim == 1 else host
     if rows.ndim != 2 or rows.shape[1] != dim or not rows.shape[0]:
         raise ValueError(f"x: expected shape ({dim},) or (n, {dim}), got shape {host.shape}")
-    if not np.isfinite(rows).all():
-        raise ValueError("x: expected finite numbers, got others")
+    checks.all_finite("x", host)
     n = rows.shape[0]
     values = np.full(n, np.nan) if f is None else np.atleast_1d(checks.numbers("f", f, "numbers"))
     if values.shape != (n,):
@@ -88,12 +137,20 @@ def read_points(x: Any, f: Any, mean: Array, box: Box | None) -> tuple[Array, Fl
     points = xp.asarray(rows, dtype=mean.dtype)
     if hasattr(mean, "device"):
         points = xp.asarray(points, device=mean.device)
-    if box is None:
-        return points, values
-    outside = [i for i in range(n) if not box.contains(xp, points[i, ...])]
-    if outside:
-        raise ValueError(
-            f"x: expected points inside the bounds, got x[{outside[0]}] = "
-            f"{np.array2string(np.asarray(to_host(points[outside[0], ...])), threshold=6)}"
-        )
-    return box.to_search(xp, points), values
+    if box is not None:
+        _check_rows(points, [box.contains(xp, row) for row in points], "inside the bounds")
+        points = box.to_search(xp, points)
+    if discrete is not None:
+        rounded = discrete.rounded(points)  # real variables stay as they are
+        fits = xp.all(xp.abs(rounded - points) <= _ROUNDING * (1 + xp.abs(points)), axis=1)
+        _check_rows(points, fits, "with an integer inside the bounds for each integer variable")
+        points = rounded
+    return points, values
+
+
+def _check_rows(points: Array, fits: Iterable[Any], expected: str) -> None:
+    """Raise an error that shows the first point which does not fit."""
+    for i, fit in enumerate(fits):
+        if not fit:
+            row = np.array2string(np.asarray(to_host(points[i, ...])), threshold=6)
+            raise ValueError(f"x: expected points {expected}, got x[{i}] = {row}")

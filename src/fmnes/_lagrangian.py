@@ -11,6 +11,10 @@ Its minimum is the solution of the constrained problem once lambda has converged
 multipliers. After each generation lambda moves by mu g / 5, and mu is adapted so that lambda
 converges as quickly as the search does. All functions are pure. Only the values that are ranked
 depend on the constraints, so every method and every engine can be used, in O(m) per candidate.
+
+An equality h = 0 is also -h = 0, and mu is adapted by rules for g <= 0, in which g > 0 means that
+lambda is too small. We therefore take the sign of h for which lambda >= 0 before a generation, and
+give lambda its own sign back after it: a search with -h is the same search.
 """
 
 import math
@@ -26,6 +30,7 @@ _DAMPING = 5.0  # of the multipliers
 _MARGIN, _LARGEST_MARGIN = 0.5, 8.0  # factors of the margins
 _DROUGHT = 20  # generations without a feasible candidate after which the margins grow
 _SETTLED = 0.1  # a generation with this share of candidates on either side settles mu
+_RESOLVED = 1e-14  # of the values: smaller differences are rounding errors
 
 
 class Lagrangian(NamedTuple):
@@ -42,11 +47,21 @@ class Lagrangian(NamedTuple):
     drought: int  # generations without a feasible candidate
 
 
-def initial(equality: NDArray[np.bool_]) -> Lagrangian:
-    """No multipliers yet: candidates are ranked by f alone."""
+def initial(equality: NDArray[np.bool_], multipliers: Floats | None = None) -> Lagrangian:
+    """No penalties yet: candidates are ranked by f alone. An earlier search may know lambda."""
     m = len(equality)
     none = np.zeros(m)
-    return Lagrangian(equality, none, none, np.zeros(m, bool), np.full(m, 0.5), none, 0, _MARGIN, 0)
+    return Lagrangian(
+        equality=equality,
+        multipliers=none if multipliers is None else multipliers.copy(),
+        penalties=none,
+        settled=np.zeros(m, bool),
+        feasible=np.full(m, 0.5),
+        direction=none,
+        updates=0,
+        margin=_MARGIN,
+        drought=0,
+    )
 
 
 def merit(lagrangian: Lagrangian, f: Floats, g: Floats) -> Floats:
@@ -54,7 +69,7 @@ def merit(lagrangian: Lagrangian, f: Floats, g: Floats) -> Floats:
 
     A candidate with NaN or an infinite number among its constraints has no merit: NaN.
     """
-    equality, lam, mu = lagrangian[:3]
+    equality, lam, mu = lagrangian.equality, lagrangian.multipliers, lagrangian.penalties
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         least = np.where(equality, -np.inf, np.where(mu > 0, -lam / mu, 0.0))
         clipped = np.maximum(g, least)
@@ -65,18 +80,49 @@ def merit(lagrangian: Lagrangian, f: Floats, g: Floats) -> Floats:
     return np.where(np.isfinite(g).all(axis=1), total, np.nan)
 
 
-def after(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> tuple[Lagrangian, Floats]:
-    """Return the Lagrangian after a generation with values f and constraints g, and the merits."""
+def after(
+    lagrangian: Lagrangian, dim: int, f: Floats, g: Floats, *, found: bool = True
+) -> tuple[Lagrangian, Floats]:
+    """Return the Lagrangian after a generation with values f and constraints g, and the merits.
+
+    ``found``: a feasible candidate is known, or nobody knows.
+    """
     usable = np.isfinite(f) & np.isfinite(g).all(axis=1)
     if not usable.any():
         return lagrangian, merit(lagrangian, f, g)
+    sign = _signs(lagrangian, g[usable])
+    now, merits = _after(_turned(lagrangian, sign), dim, f, sign * g, usable, found=found)
+    return _turned(now, sign), merits
+
+
+def _signs(lagrangian: Lagrangian, g: Floats) -> Floats:
+    """Return -1 for each equality whose multiplier is negative, or will be, and 1 for the rest."""
+    lam = lagrangian.multipliers
+    below = (lam < 0) | ((lam == 0) & (g.sum(axis=0) < 0))
+    return np.where(lagrangian.equality & below, -1.0, 1.0)
+
+
+def _turned(lagrangian: Lagrangian, sign: Floats) -> Lagrangian:
+    return lagrangian._replace(multipliers=sign * lagrangian.multipliers)
+
+
+def _after(
+    lagrangian: Lagrangian,
+    dim: int,
+    f: Floats,
+    g: Floats,
+    usable: NDArray[np.bool_],
+    *,
+    found: bool,
+) -> tuple[Lagrangian, Floats]:
     lagrangian = _searched(lagrangian, g[usable])
     margins = _margins(lagrangian, dim, g[usable])
     g = g + margins
     now = _initialised(lagrangian, dim, f[usable], g[usable])
     merits = merit(now, f[usable], g[usable])
     now = _adapted(now, dim, g[usable], _at_next_mean(merits, g[usable]))
-    if now.drought > _DROUGHT:
+    unresolved = np.ptp(merits) <= _RESOLVED * np.max(np.abs(f[usable]))
+    if now.drought > _DROUGHT or (unresolved and not found):
         return now, _restoring(now, f, g)
     # The margins raise the value at the optimum by about lambda times the margin. Without this
     # constant, which changes no rank, the values of different generations can be compared.
@@ -88,7 +134,9 @@ def _restoring(lagrangian: Lagrangian, f: Floats, g: Floats) -> Floats:
 
     They are the penalties alone. If constraints are not convex, the ranked values may have a local
     minimum outside of them, at which the search would converge before mu is large enough. Filter
-    methods call this the restoration phase. It ends with the first feasible candidate.
+    methods call this the restoration phase. It ends with the first feasible candidate. Near the
+    solution with many equalities, the ranked values differ by rounding errors of f before all
+    equalities hold to their tolerance: there, too, the penalties are what is left.
     """
     alone = lagrangian._replace(multipliers=np.zeros_like(lagrangian.multipliers))
     return merit(alone, np.where(np.isfinite(f), 0.0, f), g)
@@ -138,16 +186,22 @@ def _at_next_mean(merits: Floats, g: Floats) -> Floats:
 
 
 def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagrangian:
-    """Set lambda and mu of constraints from the spread of f and g, until both sides were seen."""
-    equality, lam, mu, settled, *_ = lagrangian
-    violated = np.mean(g > 0, axis=0)
+    """Set lambda and mu of constraints from the spread of f and g, until both sides were seen.
+
+    A lambda that an earlier search has found stays, and only its mu is set, once.
+    """
+    equality, lam, mu = lagrangian.equality, lagrangian.multipliers, lagrangian.penalties
+    settled, found = lagrangian.settled, (lam != 0) & (mu == 0)
+    above: Floats = np.mean(g > 0, axis=0)
+    below: Floats = np.mean(g < 0, axis=0)
+    violated = np.where(equality, np.maximum(above, below), above)
     todo = ~settled & (equality | (violated > _SETTLED))
     if not todo.any():
         return lagrangian
     df, dg, dg2 = _iqr(f), _iqr(g), _iqr(g * g)
     tiny = 1e-11 * (df + 1)
     new_mu = 0.4 * df / dim / (dg + 1e-6 * dg2 + tiny)
-    new_lam = np.where(equality, lam, df / (dim * dg + tiny))
+    new_lam = np.where(equality | found, lam, df / (dim * dg + tiny))
     # While most candidates violate a constraint, mu may only grow. Otherwise it may only fall.
     growing = violated > 0.6
     better = np.where(
@@ -156,7 +210,7 @@ def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagr
     reach = new_lam / (1e-22 + np.max(np.abs(g), axis=0))  # -lambda/mu lies within the population
     better = np.clip(reach, better, 20 * better)
     now_settled = todo & (
-        (np.abs(violated - 0.5) < 0.5 - _SETTLED) | (lagrangian.updates > 2 + dim)
+        found | (np.abs(violated - 0.5) < 0.5 - _SETTLED) | (lagrangian.updates > 2 + dim)
     )
     return lagrangian._replace(
         multipliers=np.where(todo, new_lam, lam),
@@ -167,7 +221,8 @@ def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagr
 
 def _adapted(lagrangian: Lagrangian, dim: int, g: Floats, at_mean: Floats) -> Lagrangian:
     """Move lambda by mu g / 5, and adapt mu."""
-    equality, lam, mu, _, share, direction, updates, *_ = lagrangian
+    equality, lam, mu = lagrangian.equality, lagrangian.multipliers, lagrangian.penalties
+    share, direction = lagrangian.feasible, lagrangian.direction
     on = mu > 0
     if not on.any():
         return lagrangian
@@ -192,7 +247,7 @@ def _adapted(lagrangian: Lagrangian, dim: int, g: Floats, at_mean: Floats) -> La
         penalties=new_mu,
         feasible=share,
         direction=direction,
-        updates=updates + 1,
+        updates=lagrangian.updates + 1,
     )
 
 

@@ -15,8 +15,10 @@ from fmnes._arrays import Array
 from fmnes._asynchronous import Flight, Stream
 from fmnes._constraints import ConstrainedObjective, Kinds, Piece, read_constraints
 from fmnes._coordinates import BoundsLike
+from fmnes._data import read_points_of
 from fmnes._history import DEFAULT_SIZE
 from fmnes._optimizer import Optimizer
+from fmnes._parallel import Fleet, ParallelRuns
 from fmnes._progress import Progress
 from fmnes._restarts import BIPOP, IPOP, read_restarts
 from fmnes._result import Result, Status
@@ -51,7 +53,7 @@ class Pool(Protocol):
 
 def minimize(
     fun: Callable[..., Any],
-    x0: ArrayLike | Result | Space | tuple[ArrayLike, ArrayLike],
+    x0: ArrayLike | Result | Space | tuple[Any, ...],
     sigma0: ArrayLike | Mapping[str, Any] | None = None,
     *,
     args: tuple[Any, ...] = (),
@@ -70,7 +72,7 @@ def minimize(
     asynchronous: bool = False,
     restarts: int | IPOP | BIPOP = 0,
     rng: "int | np.random.Generator | None" = None,
-    callback: "Callable[[Result], bool | np.bool_ | None] | None" = None,
+    callback: "Callable[..., bool | np.bool_ | None] | None" = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     resume: Literal["auto", "must", "never"] = "auto",
@@ -87,11 +89,12 @@ def minimize(
         evaluation and is ranked like an infeasible point.
     x0 : array_like of shape (d,), Result, Space, or (X, F)
         The starting point. Its array library decides where the search runs (see `Optimizer`). A
-        Result continues with its mean, step size and shape. A `Space` has named variables: then
-        ``fun`` gets a dict of their values, and ``result.best`` is one. Points X of shape (n, d)
-        with known values F set mean, ``sigma0`` and shape. ``x0`` is evaluated too, together with
-        the first generation, so the result is never worse than it. Of a Result, the best candidate
-        ``x0.x`` is evaluated.
+        Result continues with its mean, step size, shape and multipliers. A `Space` has named
+        variables: then ``fun`` gets a dict of their values, and ``result.best`` is one. Points X of
+        shape (n, d) with known values F set mean, ``sigma0`` and shape; with named variables,
+        ``(space, X, F)`` with a list of dicts X. ``x0`` is evaluated too, together with the first
+        generation, so the result is never worse than it. Of a Result, the best candidate ``x0.x``
+        is evaluated.
     sigma0 : float or array_like of shape (d,), optional
         Initial standard deviation: about a third of the distance within which you expect the
         optimum, and less beyond 1000 variables: 0.12 of the distance for 10^4 variables, 0.04 for
@@ -137,10 +140,10 @@ def minimize(
         each CPU), in your own pool, on workers that hold the search themselves (`Cluster`), or
         as an `Evaluator` says.
     asynchronous : bool, optional
-        Whether a worker gets its next candidate as soon as it is free. By default, workers wait for
-        the slowest candidate of each generation. The result then depends on the order in which
-        values arrive, and a generation has at least as many candidates as there are workers, if
-        their number is fixed. See docs/asynchronous.md.
+        If True, a worker gets its next candidate as soon as it is free. The result then depends on
+        the order in which values arrive, and a generation has at least as many candidates as there
+        are workers (if their number is fixed). By default, all workers wait for the slowest
+        candidate of each generation. See docs/asynchronous.md.
     restarts : int, IPOP or BIPOP, optional
         Restart schedule. The search is repeated with other random numbers and larger populations
         until it reaches the target.
@@ -150,7 +153,9 @@ def minimize(
     callback : callable, optional
         ``callback(intermediate_result)`` is called after each generation with a Result. To end
         the search, it returns True or raises StopIteration. Anything but True, False and None is
-        a TypeError.
+        a TypeError. A callback with two required arguments also gets the function
+        ``inject(x, f=None)``, which puts points from elsewhere into the next generation, as
+        `Optimizer.inject` does.
     progress : bool, optional
         Whether to show a progress bar on standard error.
     checkpoint : path or Checkpoint, optional
@@ -189,51 +194,82 @@ def minimize(
     checks.function("fun", fun)
     if callback is not None:
         checks.function("callback", callback)
-    if not isinstance(args, tuple):
-        raise TypeError(f"args: expected a tuple such as (a,), got {args!r}")
+    checks.arguments("args", args)
     checks.boolean("vectorized", vectorized)
     checks.boolean("asynchronous", asynchronous)
     checks.boolean("progress", progress)
     checks.choice("resume", resume, ("auto", "must", "never"))
-    kinds, pieces = _read_constraints(constraints, x0)
-    start = read_start(
-        *(x0, sigma0, method, popsize, bounds, integrality, rng),
-        *(ftarget, maxfevals, maxiter, timeout, stopping, kinds),
-        with_x0=True,
-    )
-    point = read_point(x0, start.setup)
-    number = 0 if kinds is None else kinds.number
-    objective: Callable[..., Any] = fun
-    if start.setup.space is not None:
-        objective = OfSpace(fun, start.setup.space)
-    if pieces:
-        constrained = ConstrainedObjective(objective, pieces)
-        objective = constrained.of_population if vectorized else constrained
-    schedule = read_restarts(restarts)
-    evaluation = _Evaluation(objective, args, vectorized, workers, number, asynchronous)
-    first = Optimizer.started(start.enlarged(evaluation.least_popsize), history_size)
-    tries = not (isinstance(x0, Result) or evaluation.asynchronous)
-    tries = tries and tries_steps(start, given=sigma0 is not None)
-    with (
-        Runs.open(
-            *(first, point, tries, schedule),
-            *(checkpoint, resume, rng is not None, fingerprint(fun)),
-            asynchronous=evaluation.asynchronous,
-        ) as runs,
-        contextlib.closing(Progress(progress, runs)) as bar,
-        Interrupts() as interrupts,
-    ):
-        try:
+    x0 = read_points_of(x0)
+    with Interrupts() as interrupts:  # first: a signal waits until there is a Result to return
+        if constraints:
+            interrupts.allow()  # their functions are called once
+        kinds, pieces = constraints_from(constraints, x0)
+        interrupts.defer()
+        start = read_start(
+            x0=x0,
+            sigma0=sigma0,
+            method=method,
+            popsize=popsize,
+            bounds=bounds,
+            integrality=integrality,
+            rng=rng,
+            ftarget=ftarget,
+            maxfevals=maxfevals,
+            maxiter=maxiter,
+            timeout=timeout,
+            stopping=stopping,
+            constraints=kinds,
+            with_x0=True,
+        )
+        point = read_point(x0, start.setup)
+        number = 0 if kinds is None else kinds.number
+        objective: Callable[..., Any] = fun
+        if start.setup.space is not None:
+            objective = OfSpace(fun, start.setup.space)
+        if pieces:
+            constrained = ConstrainedObjective(objective, pieces)
+            objective = constrained.of_population if vectorized else constrained
+        schedule = read_restarts(restarts)
+        evaluation = _Evaluation(
+            objective,
+            args,
+            workers,
+            vectorized=vectorized,
+            constraints=number,
+            asynchronous=asynchronous,
+        )
+        if schedule.parallel > 1 and not evaluation.asynchronous:
+            raise ValueError(f"restarts: expected asynchronous=True with {schedule}, got False")
+        least = -(-evaluation.least_popsize // schedule.parallel)  # rounded up
+        first = Optimizer.started(start.enlarged(least), history_size)
+        tries = not (isinstance(x0, Result) or evaluation.asynchronous)
+        tries = tries and tries_steps(start, given=sigma0 is not None)
+        with (
+            (Runs if schedule.parallel == 1 else ParallelRuns).open(
+                first,
+                schedule,
+                checkpoint,
+                x0=point,
+                tries=tries,
+                resume=resume,
+                seeded=rng is not None,
+                objective=fingerprint(fun),
+                asynchronous=evaluation.asynchronous,
+                popsize=popsize,
+            ) as runs,
+            contextlib.closing(Progress(progress, runs)) as bar,
+        ):
             try:
-                with evaluation:
-                    status = _loop(runs, evaluation, callback, bar, interrupts)
-            except KeyboardInterrupt:  # a second one propagates
-                status = Status.INTERRUPTED
-            runs.save()
-        except BaseException as error:
-            _attach_result(error, runs)
-            raise
-        return runs.result(interrupts.answer(status))
+                try:
+                    with evaluation:
+                        status = _loop(runs, evaluation, callback, bar, interrupts)
+                except KeyboardInterrupt:  # a second one propagates
+                    status = Status.INTERRUPTED
+                runs.save()
+            except BaseException as error:
+                _attach_result(error, runs)
+                raise
+            return runs.result(interrupts.answer(status))
 
 
 def _attach_result(error: BaseException, runs: Runs) -> None:
@@ -244,31 +280,33 @@ def _attach_result(error: BaseException, runs: Runs) -> None:
         if result.nfev:
             candidate = "" if getattr(error, "x", None) is None else ", `error.x` what failed"
             error.add_note(
-                f"The exception ended the search after {result.nfev} evaluations. `error.result` "
-                f"is the Result so far (best value {result.fun:.6g}){candidate}."
+                f"The exception ended the search after {checks.count(result.nfev, 'evaluation')}. "
+                f"`error.result` is the Result so far (best value {result.fun:.6g}){candidate}."
             )
 
 
 def _loop(
     runs: Runs,
     evaluation: "_Evaluation",
-    callback: "Callable[[Result], bool | np.bool_ | None] | None",
+    callback: "Callable[..., bool | np.bool_ | None] | None",
     bar: Progress,
     interrupts: Interrupts,
 ) -> Status:
     """Ask, evaluate and tell in run after run; return why the last run ended."""
+    more = (runs.inject,) if callback is not None and _takes_two(callback) else ()
     while True:
-        while not (reasons := runs.current.reasons()):
+        while not (reasons := runs.reasons()):
             x = runs.ask(evaluation.ask)
             interrupts.allow()
             outcome = runs.evaluate(evaluation.evaluate, x)
             interrupts.defer()
             is_complete = runs.tell(outcome)
-            bar.update()
+            if is_complete:
+                bar.update()
             if callback is not None and is_complete:
                 interrupts.allow()
                 try:
-                    if _says_stop(call_user(callback, runs.result(Status.RUNNING))):
+                    if _says_stop(call_user(callback, runs.result(Status.RUNNING), *more)):
                         return Status.CALLBACK
                 except StopIteration:
                     return Status.CALLBACK
@@ -278,7 +316,7 @@ def _loop(
             return reasons[0]
 
 
-def _read_constraints(constraints: Any, x0: Any) -> tuple[Kinds | None, tuple[Piece, ...]]:
+def constraints_from(constraints: Any, x0: Any) -> tuple[Kinds | None, tuple[Piece, ...]]:
     """Return the constraints; x0 is the point at which their functions are called once."""
     if isinstance(constraints, tuple | list) and not constraints:
         return None, ()
@@ -287,6 +325,17 @@ def _read_constraints(constraints: Any, x0: Any) -> tuple[Kinds | None, tuple[Pi
     if space is not None:
         constraints = of_named_values(constraints, space)
     return read_constraints(constraints, mean, eps)
+
+
+def _takes_two(callback: Callable[..., Any]) -> bool:
+    """Return whether a callback has two required arguments; the second one is `inject`."""
+    try:
+        parameters = inspect.signature(callback).parameters.values()
+    except (TypeError, ValueError):  # some functions in C have no signature
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    required = [p for p in parameters if p.kind in positional and p.default is p.empty]
+    return len(required) == 2
 
 
 def _says_stop(answer: Any) -> bool:
@@ -306,8 +355,9 @@ class _Evaluation:
         self,
         fun: Callable[..., Any],
         args: tuple[Any, ...],
-        vectorized: bool,
         workers: Any,
+        *,
+        vectorized: bool,
         constraints: int,
         asynchronous: bool,
     ) -> None:
@@ -330,33 +380,36 @@ class _Evaluation:
 
     @property
     def least_popsize(self) -> int:
-        """The least size of a generation: beside fewer values, those in flight would be old."""
+        """The least size of a generation, if the search is asynchronous: one candidate per worker.
+
+        In smaller generations, most values would come from candidates of earlier generations.
+        """
         return self._evaluator.fixed_width if self.asynchronous else 0
 
     def __enter__(self) -> Self:
         return self
 
-    def ask(self, opt: Optimizer, point: Array | None) -> Any:
+    def ask(self, opt: Optimizer, points: Array | None) -> Any:
         """Return the candidates, or the Population that workers build them from.
 
-        If a ``point`` is to be evaluated too, it is the last row.
+        If ``points`` are to be evaluated too, they are the last rows.
         """
         if not self._vectorized and self._evaluator.builds(8 * opt.popsize * opt.dim):
-            population = opt.population(point)
+            population = opt.population(points)
             if population is not None:
                 return population
         if not isinstance(opt.setup.mean, np.ndarray):
             x = opt.ask_vectors()
             xp = array_namespace(x)
-            return x if point is None else xp.concat([x, xp.reshape(point, (1, -1))])
-        return read_only(self._ask_in_place(opt, point))
+            return x if points is None else xp.concat([x, points])
+        return read_only(self._ask_in_place(opt, points))
 
-    def _ask_in_place(self, opt: Optimizer, point: NDArray[Any] | None) -> NDArray[Any]:
+    def _ask_in_place(self, opt: Optimizer, points: NDArray[Any] | None) -> NDArray[Any]:
         """Return the same for NumPy arrays, in the same memory for every generation."""
         popsize = opt.popsize
-        if point is not None:
-            self._memory = np.empty((popsize + 1, point.shape[0]), point.dtype)
-            self._memory[popsize] = point
+        if points is not None:
+            self._memory = np.empty((popsize + points.shape[0], points.shape[1]), points.dtype)
+            self._memory[popsize:] = points
             opt.ask_vectors(out=self._memory[:popsize])
             return self._memory
         if self._memory is None or self._memory.shape[0] < popsize:
@@ -369,10 +422,10 @@ class _Evaluation:
         self, x: Any, known: Mapping[Any, Value] | None = None, report: Any = None
     ) -> Outcome:
         """Return the values of the candidates; see `Evaluator.evaluate` and `Stream.evaluate`."""
-        if isinstance(x, Flight):
+        if isinstance(x, Flight | Fleet):
             return self._stream.evaluate(x, known, report)
         if self._vectorized:
-            return evaluate_vectorized(self._fun, self._args, x, self._constraints)
+            return evaluate_vectorized(self._fun, self._args, x, self._constraints, known)
         evaluate = self._evaluator.evaluate
         return evaluate(self._fun, self._args, x, known, report, self._constraints)
 

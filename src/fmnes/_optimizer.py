@@ -7,10 +7,10 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
@@ -21,19 +21,19 @@ from fmnes._constraints import Constraints, Kinds
 from fmnes._coordinates import BoundsLike
 from fmnes._discrete import Margin, to_user, told
 from fmnes._history import DEFAULT_SIZE, History, read_size
-from fmnes._injected import Injected, read_points
+from fmnes._injected import Injected, read_named_points, read_points
 from fmnes._parts import read_parts, write_made, write_parts
 from fmnes._population import Lineage, Population, Recipe
-from fmnes._record import Feasible, Limits, Record
+from fmnes._record import Feasible, Limits, Record, Windows
 from fmnes._restarts import NextRun
 from fmnes._result import Result, Run, Status, message, succeeded
 from fmnes._space import Space
-from fmnes._start import Start, initial_sigma_and_shape, read_start
+from fmnes._start import Setup, Start, initial_sigma_and_shape, read_start
 from fmnes._stopping import Budget, Stopping, reasons, windows
 from fmnes.algorithms import METHODS, Algorithm, MethodName, MethodSettings
-from fmnes.algorithms._records import copied
+from fmnes.algorithms._records import Shape, copied
 from fmnes.draws import Address
-from fmnes.engines import EngineSpec, registration
+from fmnes.engines import EngineSpec, Registration, registration
 from fmnes.engines.asynchronous import AsynchronousEngine, Candidate
 from fmnes.engines.contract import Reader, Writer
 from fmnes.engines.generation import pieces
@@ -42,6 +42,13 @@ from fmnes.evaluate import to_constraints, to_values
 from fmnes.storage import npz
 from fmnes.storage.move import moved
 from fmnes.storage.validity import SEARCH
+
+
+class Kept(NamedTuple):
+    """What an engine takes over from the one before it."""
+
+    initial: Array | None = None  # the initial deviations; those of its state if None
+    best: Array | None = None  # the best candidate so far, in search coordinates
 
 
 class Optimizer:
@@ -54,7 +61,7 @@ class Optimizer:
         list on the CPU, a PyTorch or JAX array on its own device and in its own precision. A
         Result continues with its mean, step size and shape. A `Space` has named variables: then
         `ask` returns dicts. Points X of shape (n, d) with known values F set mean, ``sigma0`` and
-        shape.
+        shape; with named variables, ``(space, X, F)`` with a list of dicts X.
     sigma0 : float or array_like of shape (d,), optional
         Initial standard deviation, one number for all variables or one each; see `minimize`, also
         for the default.
@@ -81,7 +88,7 @@ class Optimizer:
         The tolerances that end a search which has converged or makes no progress.
     constraints : int or Constraints, optional
         The number of inequalities, or the numbers of inequalities and equalities, whose values
-        `tell` gets beside those of the objective; see `Constraints`.
+        `tell` gets in addition to those of the objective; see `Constraints`.
     history_size : int
         The number of generations after which the history is thinned out (see `History`); math.inf
         keeps a row for every generation.
@@ -101,7 +108,7 @@ class Optimizer:
 
     def __init__(
         self,
-        x0: ArrayLike | Result | Space | tuple[ArrayLike, ArrayLike],
+        x0: ArrayLike | Result | Space | tuple[Any, ...],
         sigma0: ArrayLike | Mapping[str, Any] | None = None,
         *,
         method: MethodName | MethodSettings = "cr-fm-nes",
@@ -134,7 +141,8 @@ class Optimizer:
             stopping=stopping,
             constraints=constraints,
         )
-        self._begin(start, History(size=read_size(history_size)), run=0, sigma_factor=1.0)
+        history = History(size=read_size(history_size))
+        self._begin(start, history, run=0, sigma_factor=1.0, owned=True)
 
     @classmethod
     def started(cls, start: Start, history_size: float) -> "Optimizer":
@@ -143,26 +151,42 @@ class Optimizer:
         opt._begin(start, History(size=read_size(history_size)), run=0, sigma_factor=1.0)
         return opt
 
-    def restarted(self, next_run: NextRun, budget: Budget) -> "Optimizer":
-        """Return the next run of a restart schedule: the same search with other draws."""
+    def restarted(
+        self, next_run: NextRun, budget: Budget, run: int, history: History
+    ) -> "Optimizer":
+        """Return another run of a restart schedule: the same search with other draws."""
         other = Optimizer.__new__(Optimizer)
-        start = Start(self.setup, next_run.popsize, budget)
-        history, sigma_factor = self.record.history.snapshot(), next_run.sigma_factor
-        other._begin(start, history, run=self.run + 1, sigma_factor=sigma_factor)
+        start = Start(self.setup_here(), next_run.popsize, budget)
+        other._begin(start, history, run=run, sigma_factor=next_run.sigma_factor, owned=True)
+        other._injected = self._injected.of_next_run(next_run.popsize)
         return other
 
-    def rescaled(self, sigma_factor: float) -> "Optimizer":
-        """Return the same search before its first generation, with another step size."""
+    def rescaled(self, sigma_factor: float, *, settings: Any = None) -> "Optimizer":
+        """Return the same search before its first generation, with other steps or settings."""
         other = Optimizer.__new__(Optimizer)
-        start = Start(self.setup, self._popsize, self.budget)
+        setup = self.setup_here()
+        if settings is not None:
+            setup = setup._replace(settings=settings)
+        start = Start(setup, self._popsize, self.budget)
         history = self.record.history.snapshot()
-        other._begin(start, history, run=self.run, sigma_factor=sigma_factor)
+        other._begin(start, history, run=self.run, sigma_factor=sigma_factor, owned=True)
         other.record.started = self.record.started
         return other
 
-    def _begin(self, start: Start, history: History, *, run: int, sigma_factor: float) -> None:
-        """Start run number ``run`` of a restart schedule; ``history`` is that of earlier runs."""
-        self.setup, self._popsize, self.budget = start
+    def _begin(
+        self,
+        start: Start,
+        history: History,
+        *,
+        run: int,
+        sigma_factor: float,
+        owned: bool = False,
+    ) -> None:
+        """Start run number ``run`` of a restart schedule; ``history`` is that of earlier runs.
+
+        ``owned``: nobody else needs the mean of ``start`` if the search keeps a copy on the host.
+        """
+        self.setup, self._popsize, self.budget = start.setup, start.popsize, start.budget
         self.run, self._asked = run, False  # run 0 is the first of a restart schedule
         # The best point that the engine does not know, as the user sees it: of `tell_extra`, or of
         # a search with constraints.
@@ -171,11 +195,10 @@ class Optimizer:
         mean, xp = self.setup.mean, array_namespace(self.setup.mean)
         sigma, shape = initial_sigma_and_shape(self.setup, sigma_factor)
         sigma0 = constant(xp, sigma, mean)
-        z = draws.normals_like(mean, Address(self.setup.seed, draws.initial_stream(run)), 0, 1)
-        params = self._algorithm.params(self.dim, self._popsize, self.setup.settings)
-        state = self._algorithm.init(params, mean, sigma0, shape, z[0, :])
+        params = self._fresh_params()
+        state = self._first_state(params, sigma0, shape)
         discrete = self.setup.discrete
-        self._set_engine(params, state)
+        self._set_engine(params, state, 0, Kept(), owned=owned and shape.v is None)
         self._margin: Margin | None = None
         if discrete is not None:
             self._margin = discrete.start(mean, self._engine.initial)
@@ -190,28 +213,60 @@ class Optimizer:
             huge=float(info.max),
         )
         kinds = self.setup.constraints
-        self._constrained = None if kinds is None else Constrained.new(kinds)
-        recent = windows(self.setup.stopping, limits, params.patience)
-        self.record = Record(limits, float(sigma0), recent, history)
+        self._constrained = None
+        if kinds is not None:
+            self._constrained = Constrained.new(kinds, self.setup.multipliers)
+        self.record = Record(limits, float(sigma0), self._windows(limits, params), history)
+
+    def _windows(self, limits: Limits, params: Any) -> Windows:
+        """Return how many generations the stopping rules look at."""
+        discrete = self.setup.discrete is not None
+        return windows(self.setup.stopping, limits, params.patience, discrete=discrete)
+
+    def _spec(
+        self, params: Any, state: Any, generation: int, kept: Kept, *, owned: bool = False
+    ) -> EngineSpec:
+        """Return what an engine needs for a state after ``generation`` generations."""
+        return EngineSpec(
+            algorithm=self._algorithm,
+            params=params,
+            state=state,
+            address=self._address(generation),
+            tolx=self.setup.stopping.tolx,
+            initial=kept.initial,
+            best=kept.best,
+            owned=owned,
+        )
+
+    def _address(self, generation: int) -> Address:
+        """Return the address of the draws of a generation."""
+        return Address(self.setup.seed, draws.population_stream(self.run), generation)
+
+    def _first_state(self, params: Any, sigma0: Array, shape: Shape) -> Any:
+        mean, address = self.setup.mean, Address(self.setup.seed, draws.initial_stream(self.run))
+        return self._algorithm.init(  # without a name for the draws, which nobody needs afterwards
+            params, mean, sigma0, shape, draws.normals_like(mean, address, 0, 1)[0, :]
+        )
 
     def _set_engine(
-        self,
-        params: Any,
-        state: Any,
-        generation: int = 0,
-        initial: Array | None = None,
-        best: Array | None = None,
+        self, params: Any, state: Any, generation: int, kept: Kept, *, owned: bool = False
     ) -> None:
         """Create the engine for a state after ``generation`` generations."""
-        setup = self.setup
-        address = Address(setup.seed, draws.population_stream(self.run), generation)
-        spec = EngineSpec(
-            self._algorithm, params, state, address, setup.stopping.tolx, initial, best
-        )
-        self._engine = registration(setup.method, state.mean).engine(spec)
+        setup, row = self.setup, self._registration(state.mean)
+        self._streams = row.streams and not params.store_draws
+        if self._streams:  # x0 is needed for a restart only
+            xp = array_namespace(setup.mean)
+            x0 = xp.asarray(setup.mean, device="cpu", copy=True)
+            self.setup = setup._replace(mean=x0)
+        spec = self._spec(params, state, generation, kept, owned=owned and self._streams)
+        self._engine = row.engine(spec)
         self._told: Array | None = None  # the values of the last generation
         self._seconds = 0.0  # spent in this generation
         self._handed_out = time.monotonic()
+
+    def _registration(self, mean: Array) -> Registration:
+        """Return the engine that computes this search."""
+        return registration(self.setup.method, mean)
 
     # === Ask and tell ===
 
@@ -254,9 +309,10 @@ class Optimizer:
         checks.integer("i", i, least=0)
         if i >= self._popsize:
             raise ValueError(f"i: expected a candidate from 0 to {self._popsize - 1}, got {i}")
+        self._take_injected()
         parts, engine = read_parts(target, self._user_dim), self._engine
         if isinstance(engine, Writer) and self._user_is_search:
-            write_made(parts, self.setup.mean, functools.partial(engine.write, i))
+            write_made(parts, self.like, functools.partial(engine.write, i))
         else:
             write_parts(parts, self._candidates(i, i + 1)[0, :])
         self._asked, self._handed_out = True, time.monotonic()
@@ -264,13 +320,13 @@ class Optimizer:
 
     def write_mean(self, target: Any) -> None:
         """Write the mean of the distribution into arrays of your own, as `write_candidate` does."""
-        mean = self._to_user(self._latent(self._state.mean))
+        mean = self._to_user(self._latent_mean)
         write_parts(read_parts(target, self._user_dim), mean)
 
     def population(self, extra: Array | None = None) -> Population | None:
         """Return the population as O(d) numbers, from which a worker builds single candidates.
 
-        ``extra`` is a point in the user's coordinates that follows the candidates.
+        The rows of ``extra`` are points in the user's coordinates that follow the candidates.
         None for a method that builds all candidates at once, and for arrays on a device.
         """
         self._take_injected()
@@ -278,15 +334,14 @@ class Optimizer:
             return None
         if self._injected.active:
             return None
-        setup, stream = self.setup, draws.population_stream(self.run)
-        address = Address(setup.seed, stream, self.nit)
+        setup = self.setup
         self._asked, self._handed_out = True, time.monotonic()
         recipe = Recipe(
             method=setup.method,
             settings=setup.settings,
             popsize=self._popsize,
             state=self._state,
-            address=address,
+            address=self._address(self.nit),
             box=setup.box,
             extra=extra,
             discrete=setup.discrete,
@@ -300,6 +355,7 @@ class Optimizer:
         +inf marks an infeasible candidate. NaN marks a failed evaluation; it is ranked like an
         infeasible candidate and counted in ``nfailed``. ``constraints``, an array of shape
         (popsize, m), has the values of the constraints; NaN there marks a failed evaluation too.
+        Values of other points than those of `ask` go to `inject`.
         """
         begun = time.monotonic()
         if not self._asked:
@@ -322,10 +378,11 @@ class Optimizer:
         )
         self._asked, self._told = False, values
         seconds = self._seconds + time.monotonic() - begun
-        self.record.add(generation, begun - self._handed_out, seconds, feasible)
+        free = self._injected.free
+        self.record.add(generation, begun - self._handed_out, seconds, feasible, free)
         self._seconds = 0.0
         if self._injected.active:
-            self._set_engine(self._fresh_params(), self._state, self.nit, *self._kept())
+            self._set_engine(self._fresh_params(), self._state, self.nit, self._kept())
         self._injected = self._injected.finished()
 
     # === Points from elsewhere ===
@@ -337,18 +394,20 @@ class Optimizer:
         rows of the next `ask` are these points; at most half of a generation, or half of its pairs
         if the method samples in pairs, and the others wait for later generations. The search moves
         towards a good one, but not further than a candidate of its own could move it. ``f`` has the
-        values of points that are already evaluated: `tell` uses them, whatever it gets for these
-        rows (see `known`).
+        values of points that are already evaluated: `tell` uses them and ignores what it gets for
+        these rows (see `known`). Of many points with values, the best ``popsize`` take part, the
+        best first, and the others are left out.
         """
         if f is not None and self.setup.constraints is not None:
             raise TypeError(
                 "f: expected None for a search with constraints, which needs their values too, "
                 f"got {f!r:.60}"
             )
-        space = self.setup.space
-        if space is not None:
-            x = [space.encode(row) for row in (x if isinstance(x, list | tuple) else [x])]
-        self._injected = self._injected.added(*read_points(x, f, self.setup.mean, self.setup.box))
+        setup = self.setup
+        if setup.space is not None:
+            x = read_named_points(x, setup.space)
+        points = read_points(x, f, self.like, setup.box, setup.discrete)
+        self._injected = self._injected.added(*points)
 
     @property
     def known(self) -> dict[int, float]:
@@ -366,7 +425,10 @@ class Optimizer:
         if not self._asked:
             raise RuntimeError("withdraw: expected a call of ask() first, got none")
         withdrawn = self._injected.withdrawn.copy()
-        for candidate in np.atleast_1d(np.asarray(candidates)).tolist():
+        rows = np.atleast_1d(np.asarray(candidates, object)).tolist()
+        if not rows:
+            raise ValueError(f"candidates: expected at least one, got {candidates!r}")
+        for candidate in rows:
             row = checks.integer("candidates", candidate, least=0)
             if row >= self._popsize:
                 raise ValueError(
@@ -381,23 +443,21 @@ class Optimizer:
         """At the start of a generation, let waiting points take part in it."""
         if self._asked or self._injected.active or not len(self._injected.values):
             return
-        rows = self._popsize // 2 if self._algorithm.ANTITHETIC else self._popsize
-        self._injected = self._injected.begun(max(1, rows // 2))
+        self._injected = self._injected.begun(self.most_injected)
         self._set_injected_engine()
+
+    @property
+    def most_injected(self) -> int:
+        """How many points from elsewhere take part in one generation."""
+        rows = self._popsize // 2 if self._algorithm.ANTITHETIC else self._popsize
+        return max(1, rows // 2)
 
     def _set_injected_engine(self) -> None:
         """Replace the engine for one generation by one that knows the injected points."""
         setup, state = self.setup, self._state
         if isinstance(setup.mean, np.ndarray):  # views of the engine that goes
             state = type(state)(*(np.array(field) for field in state))
-        spec = EngineSpec(
-            self._algorithm,
-            self._fresh_params(),
-            state,
-            Address(setup.seed, draws.population_stream(self.run), self.nit),
-            setup.stopping.tolx,
-            *self._kept(),
-        )
+        spec = self._spec(self._fresh_params(), state, self.nit, self._kept())
         points = self._injected.points[: self._injected.active, :]
         if setup.discrete is not None and self._margin is not None:
             points = setup.discrete.search_of(self._margin, state.mean, points)
@@ -406,11 +466,11 @@ class Optimizer:
     def _fresh_params(self) -> Any:
         return self._algorithm.params(self.dim, self._popsize, self.setup.settings)
 
-    def _kept(self) -> tuple[Array, Array | None]:
-        """Return what a new engine takes over: initial deviations, and the best candidate."""
-        xp = array_namespace(self.setup.mean)
-        best = self._engine.best
-        return self._engine.initial, None if best is None else xp.asarray(best, copy=True)
+    def _kept(self) -> Kept:
+        """Return what a new engine takes over."""
+        xp, best = array_namespace(self.setup.mean), self._engine.best
+        best = None if best is None else xp.asarray(best, copy=True)
+        return Kept(initial=self._engine.initial, best=best)
 
     def tell_extra(self, values: NDArray[np.float64], point: Callable[[int], Any]) -> None:
         """Pass the values of other points before the first generation is told.
@@ -439,7 +499,9 @@ class Optimizer:
     def _read_constraints(self, constraints: Any) -> NDArray[np.float64]:
         kinds = self.setup.constraints
         if (kinds is None) != (constraints is None):
-            expected = "no values" if kinds is None else f"values of {kinds.number} constraints"
+            expected = "no values"
+            if kinds is not None:
+                expected = f"values of {checks.count(kinds.number, 'constraint')}"
             hint = " (declare their number: Optimizer(..., constraints=m))" if kinds is None else ""
             came = "none" if constraints is None else f"{constraints!r:.60}"
             raise TypeError(f"constraints: expected {expected}, got {came}{hint}")
@@ -466,12 +528,10 @@ class Optimizer:
 
     def make_asynchronous(self) -> None:
         """Hand out single candidates from here on, and take values of candidates of any age."""
-        setup, engine = self.setup, self._engine
-        address = Address(setup.seed, draws.population_stream(self.run), self.nit)
-        tolx, initial, best = setup.stopping.tolx, engine.initial, engine.best
-        self._engine = self._asynchronous = AsynchronousEngine(
-            EngineSpec(self._algorithm, engine.params, engine.state, address, tolx, initial, best)
-        )
+        engine = self._engine
+        kept = Kept(initial=engine.initial, best=engine.best)
+        spec = self._spec(engine.params, engine.state, self.nit, kept)
+        self._engine = self._asynchronous = AsynchronousEngine(spec)
 
     def candidate(self, row: int) -> Candidate:
         """Return a candidate of the newest distribution, with latent numbers if it has any."""
@@ -483,7 +543,7 @@ class Optimizer:
         return self._to_user(candidate.y)
 
     def tell_arrivals(self, candidates: Sequence[Candidate], values: NDArray[np.float64]) -> None:
-        """Pass the values of popsize candidates, whichever generations they come from.
+        """Pass the values of popsize candidates, which may come from several generations.
 
         With m constraints, the values have 1 + m columns.
         """
@@ -522,6 +582,13 @@ class Optimizer:
             return y
         return self.setup.discrete.latent(self._margin, self._state.mean, y)
 
+    @property
+    def _latent_mean(self) -> Array:
+        """The mean, with the latent numbers of discrete variables."""
+        if self.setup.discrete is None or self._margin is None:
+            return self._state.mean
+        return self.setup.discrete.latent_mean(self._margin, self._state.mean)
+
     def _to_user(self, latent: Array) -> Array:
         """Return what `_latent` returned in the user's coordinates."""
         return to_user(self.setup.box, self.setup.discrete, latent)
@@ -529,7 +596,10 @@ class Optimizer:
     def _read_rows(self, rows: slice) -> tuple[int, int]:
         if not isinstance(rows, slice):
             raise TypeError(f"rows: expected a slice such as slice(0, 10), got {rows!r}")
-        first, last, stride = rows.indices(self._popsize)
+        try:
+            first, last, stride = rows.indices(self._popsize)
+        except TypeError:
+            raise TypeError(f"rows: expected a slice of whole numbers, got {rows!r}") from None
         if stride != 1 or last <= first:
             raise ValueError(f"rows: expected a slice of neighbouring candidates, got {rows!r}")
         return first, last
@@ -548,7 +618,8 @@ class Optimizer:
             came = "other values"
         if came is not None:
             raise ValueError(
-                f"x: expected the array of shape {shape} that ask() returned, unchanged, got {came}"
+                f"x: expected what ask() returned, of shape {shape} and unchanged, got {came} "
+                "(pass points that were evaluated elsewhere to inject(x, f))"
             )
 
     @property
@@ -568,9 +639,9 @@ class Optimizer:
         """Return the reasons to end as {name: sentence}; empty while the search should continue."""
         return {str(status): status.sentence for status in self.reasons()}
 
-    def reasons(self) -> list[Status]:
-        """Return the reasons to end, the most informative first."""
-        return reasons(self.record, self.budget, self.setup.stopping)
+    def reasons(self, budget: Budget | None = None) -> list[Status]:
+        """Return the reasons to end, the most informative first; by default with its own budget."""
+        return reasons(self.record, budget or self.budget, self.setup.stopping)
 
     @property
     def result(self) -> Result:
@@ -581,7 +652,7 @@ class Optimizer:
         """Return the result so far, with the given status."""
         record, state, constrained = self.record, self._state, self._constrained
         xp = array_namespace(state.mean)
-        fun, mean = record.best_f, self._to_user(self._latent(state.mean))
+        fun, mean = record.best_f, self._to_user(self._latent_mean)
         violation, more = 0.0, {}
         if constrained is not None:
             fun, violation = constrained.f, constrained.violation
@@ -617,7 +688,7 @@ class Optimizer:
         """Return standard deviations at a point of the search as those of the user's variables."""
         box, xp = self.setup.box, array_namespace(y)
         if self._margin is not None:
-            y, deviations = self._latent(y), self._margin.scale * deviations
+            y, deviations = self._latent_mean, self._margin.scale * deviations
         if box is None:
             return xp.asarray(deviations, copy=True)
         return box.deviations_to_user(xp, y, deviations)
@@ -689,10 +760,11 @@ class Optimizer:
         self._popsize, self.run = saved["popsize"], saved["run"]
         self.record, self._asked = saved["tally"], saved["asked"]
         self._extra_x, self._constrained = saved["extra_x"], saved["constrained"]
-        self._injected = Injected.none(self.setup.mean, self._popsize)
+        self._injected = Injected.none(saved["state"].mean, self._popsize)
         params = self._algorithm.params(self.dim, self._popsize, self.setup.settings)
-        self.record.set_windows(windows(self.setup.stopping, self.record.limits, params.patience))
-        self._set_engine(params, saved["state"], self.nit, saved["initial"], saved["best"])
+        self.record.set_windows(self._windows(self.record.limits, params))
+        kept = Kept(initial=saved["initial"], best=saved["best"])
+        self._set_engine(params, saved["state"], self.nit, kept)
         self._margin = saved["margin"]
         if saved["injected"] is not None:
             self._injected = saved["injected"]
@@ -705,6 +777,18 @@ class Optimizer:
     def dim(self) -> int:
         """The number of variables that are searched."""
         return int(self.setup.mean.shape[0])
+
+    @property
+    def like(self) -> Array:
+        """A vector of the library and dtype of the search, on the device where it runs."""
+        return self._engine.initial
+
+    def setup_here(self) -> Setup:
+        """Return the setup with x0 on the device of the search, where it may have no place."""
+        if not self._streams:
+            return self.setup
+        xp, here = array_namespace(self.like), device(self.like)
+        return self.setup._replace(mean=xp.asarray(self.setup.mean, device=here, copy=True))
 
     @property
     def popsize(self) -> int:

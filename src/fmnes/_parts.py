@@ -29,6 +29,11 @@ def read_parts(target: Any, dim: int) -> list[Part]:
     """
     parts, start = [], 0
     for name, array in _named(target):
+        if type(getattr(array, "data", None)).__name__ == "DTensor":
+            raise TypeError(
+                f"target: expected whole tensors, got {name}, a DTensor, of which every process "
+                "has a part"
+            )
         if not _is_writable(array):
             raise TypeError(f"target: expected arrays of real numbers, got {name} = {_kind(array)}")
         parts.append(Part(start, array))
@@ -42,6 +47,11 @@ def read_parts(target: Any, dim: int) -> list[Part]:
 
 
 def _named(target: Any) -> list[tuple[str, Any]]:
+    if type(target).__name__ == "FullyShardedDataParallel":
+        raise TypeError(
+            "target: expected a module with whole parameters, got one that "
+            "FullyShardedDataParallel has split"
+        )
     if hasattr(target, "named_parameters"):
         named = target.named_parameters()
         return [(name, value) for name, value in named if value.requires_grad]
@@ -63,7 +73,7 @@ def _is_writable(array: Any) -> bool:
 
 def _kind(value: Any) -> str:
     dtype = getattr(value, "dtype", None)
-    return f"a {type(value).__name__}" + ("" if dtype is None else f" of dtype {dtype}")
+    return type(value).__name__ + ("" if dtype is None else f" of dtype {dtype}")
 
 
 def write_parts(parts: list[Part], vector: Array) -> None:

@@ -26,7 +26,7 @@ class Recipe(NamedTuple):
     state: Any  # the method's State
     address: Address  # of the draws
     box: Box | None
-    extra: Array | None = None  # a point of the user that is evaluated too, as the last row
+    extra: Array | None = None  # (n, d): points of the user that are evaluated too, as last rows
     discrete: Discrete | None = None
     margin: Margin | None = None
 
@@ -60,14 +60,14 @@ class Population:
     def shape(self) -> tuple[int, int]:
         """Number of points to evaluate and number of the user's variables."""
         popsize, box, state = self._recipe.popsize, self._recipe.box, self._recipe.state
-        rows = popsize if self._recipe.extra is None else popsize + 1
+        rows = popsize + (0 if self._recipe.extra is None else self._recipe.extra.shape[0])
         return rows, int((state.mean if box is None else box.free).shape[0])
 
     def row(self, candidate: int) -> Array:
         """One candidate, or the point that comes after them, in the user's coordinates."""
         engine, recipe = self._build(), self._recipe
-        if candidate == recipe.popsize and recipe.extra is not None:
-            return recipe.extra
+        if candidate >= recipe.popsize and recipe.extra is not None:
+            return recipe.extra[candidate - recipe.popsize]
         y = engine.ask(candidate, candidate + 1)
         if recipe.discrete is not None and recipe.margin is not None:
             y = recipe.discrete.latent(recipe.margin, engine.state.mean, y)
@@ -107,13 +107,19 @@ class Population:
     def _build(self) -> Engine:
         """The engine that computes the candidates."""
         if self._engine is None:
-            method, settings, popsize, state, address, *_ = self._recipe
-            algorithm = METHODS[method]
-            params = algorithm.params(state.mean.shape[0], popsize, settings)
+            recipe, mean = self._recipe, self._recipe.state.mean
+            algorithm = METHODS[recipe.method]
+            params = algorithm.params(mean.shape[0], recipe.popsize, recipe.settings)
             if not self.will_advance:
                 params = params._replace(store_draws=False)
-            spec = EngineSpec(algorithm, params, state, address, tolx=0.0)
-            self._engine = registration(method, state.mean).engine(spec)
+            spec = EngineSpec(
+                algorithm=algorithm,
+                params=params,
+                state=recipe.state,
+                address=recipe.address,
+                tolx=0.0,
+            )
+            self._engine = registration(recipe.method, mean).engine(spec)
         return self._engine
 
     def __reduce__(self) -> tuple[Any, ...]:

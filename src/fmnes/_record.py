@@ -130,6 +130,7 @@ def rises(medians: Collection[float]) -> bool:
 _FROM_FORMAT_6 = {
     "first_median": math.inf,
     "extra_nfev": 0,
+    "free": 0,
     "extra_f": math.inf,
     "violated": 0,
     "rose_at": 0,
@@ -157,8 +158,9 @@ class Record:
         self.varied = False  # whether the values of one generation ever differed
         self.all_nan_at_first = False
         self.best_f = math.inf
-        # Points beside the generations, such as x0: how many, and their best value.
+        # Points outside of the generations, such as x0: how many, and their best value.
         self.extra_nfev, self.extra_f = 0, math.inf
+        self.free = 0  # candidates that were not evaluated: their values were known, or withdrawn
         self.listed_nfev = 0  # evaluations in the rows of the history
         self.last: Generation | None = None
         self.medians: deque[float] = deque(maxlen=_RISING)  # of the last generations
@@ -199,11 +201,16 @@ class Record:
         seconds_objective: float,
         seconds_optimizer: float,
         feasible: Feasible | None = None,
+        free: int = 0,
     ) -> None:
-        """Add what a generation showed; ``feasible`` if the search has constraints."""
+        """Add what a generation showed; ``feasible`` if the search has constraints.
+
+        ``free`` is the number of candidates that were not evaluated.
+        """
         self.last = now
         self.generation += 1
-        self.nfev += self.limits.popsize
+        self.free += free
+        self.nfev += self.limits.popsize - free
         least, flat = now.least, now.flat
         if nan := now.nan:
             self.nfailed += nan

@@ -67,6 +67,7 @@ def reevaluate(
     if not isinstance(result, Result):
         raise TypeError(f"result: expected a fmnes.Result, got {type(result).__name__}")
     n = checks.integer("n", n, least=2)
+    checks.arguments("args", args)
     checks.boolean("vectorized", vectorized)
     if vectorized and workers is not None:
         raise ValueError(f"workers: expected None with vectorized=True, got {workers!r}")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,9 @@ class IPOP:
         The largest number of restarts.
     factor : float
         The population size grows by this factor from run to run.
+    parallel : int
+        The number of runs that share the workers of an asynchronous search; see
+        docs/restarts.md. By default one run follows the other.
 
     Examples
     --------
@@ -46,10 +49,16 @@ class IPOP:
 
     n: int
     factor: float = 2.0
+    parallel: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", checks.integer("n", self.n, least=0))
         checks.finite("factor", self.factor, least=1)
+        object.__setattr__(self, "parallel", checks.integer("parallel", self.parallel, least=1))
+
+    def __repr__(self) -> str:
+        parallel = "" if self.parallel == 1 else f", parallel={self.parallel}"
+        return f"IPOP(n={self.n}, factor={self.factor}{parallel})"  # checkpoints hold it
 
     def next(self, runs: Sequence[Run], seed: int) -> NextRun | None:
         """Return the run that follows ``runs``; None if the schedule has ended."""
@@ -80,6 +89,7 @@ class BIPOP:
     12
     """
 
+    parallel: ClassVar[int] = 1  # a run depends on what the runs before it have used
     n: int
 
     def __post_init__(self) -> None:
@@ -110,7 +120,7 @@ class BIPOP:
 
 
 def read_restarts(value: int | IPOP | BIPOP) -> IPOP | BIPOP:
-    """Return a schedule; a number means that many IPOP restarts."""
+    """Return a schedule; a number n means ``IPOP(n)``."""
     if isinstance(value, IPOP | BIPOP):
         return value
     try:

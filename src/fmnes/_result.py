@@ -97,12 +97,9 @@ class Status(StrEnum):
     )
     UNBOUNDED = "unbounded", "The objective returned -inf: it is unbounded below."
     CALLBACK = "callback", "The callback ended the search."
-    INTERRUPTED = "interrupted", "Interrupted from the keyboard; this is the best so far."
-    TERMINATED = (
-        "terminated",
-        "The process was asked to end (SIGTERM); this is the best so far.",
-    )
-    ERROR = "error", "An exception ended the search; this is the best so far."
+    INTERRUPTED = "interrupted", "Interrupted from the keyboard."
+    TERMINATED = "terminated", "The process was asked to end (SIGTERM)."
+    ERROR = "error", "An exception ended the search."
 
 
 @dataclass(frozen=True)
@@ -356,21 +353,25 @@ class Result:
 
     def _lines(self) -> dict[str, str]:
         """Return names and texts of what is shown."""
+        noun = "variable" if self.space is None else "coordinate"
+
+        def short(x: Array, digits: int = 6) -> str:
+            return _short(x, digits, noun)
+
         rows: Mapping[str, Any] = {
             "success": self.success,
             "status": self.status,
             "fun": f"{self.fun:.10g}",
-            "x": _short(self.x),
-            "mean": _short(self.mean),
+            **({} if self.space is None else {"best": f"{self.best!r:.200}"}),
+            "x": short(self.x),
+            "mean": short(self.mean),
             "sigma": f"{self.sigma:.4g}",
-            "stds": _short(self.stds, 4),
+            "stds": short(self.stds, 4),
             "nfev": self.nfev,
             "nit": self.nit,
             "nfailed": self.nfailed,
             "restarts": len(self.restarts) - 1,
         }
-        if self.space is not None:
-            rows = {**rows, "best": f"{self.best!r:.200}"}
         if self.noise is not None:
             noise = self.noise
             rows = {
@@ -465,14 +466,36 @@ def message(
     """
     sentences = [status.sentence]
     success = succeeded(fun, status, ftarget, violation)
+    if status in _CUT_SHORT:
+        sentences.append(_SO_FAR if fun < math.inf else _NOTHING_YET)
     if status != Status.RUNNING:
+        if 0 < violation < math.inf:
+            sentences = _without_feasible(status, violation)
         if ftarget is not None and not success:
             sentences.append(f"The target ftarget = {ftarget:g} was not reached.")
-        if 0 < violation < math.inf:
-            sentences.append(f"x violates a constraint by {violation:.3g}.")
     if advice and not success:
         sentences.append(advice)
     return " ".join(sentences)
+
+
+_CUT_SHORT = (Status.INTERRUPTED, Status.TERMINATED, Status.ERROR)
+_SO_FAR = "x is the best candidate so far."
+_NOTHING_YET = "No candidate has a value yet, so x is the mean of the distribution."
+
+
+def _without_feasible(status: Status, violation: float) -> list[str]:
+    """Return how a run ended in which every candidate violated a constraint."""
+    found = f"No feasible candidate was found: x violates a constraint by {violation:.3g}"
+    # The cause is not noise: the values that are ranked change with the multipliers.
+    ended = "The search made no more progress." if status == Status.STAGNATION else status.sentence
+    if status not in _OF_ONE_RUN:
+        return [ended, f"{found}, the least so far."]
+    return [
+        f"{found}, the least of all candidates.",
+        ended,
+        "If the constraints do not contradict each other, use restarts, or start from a feasible "
+        "x0.",
+    ]
 
 
 # These end one run. The others end the search, and are true of all runs.
@@ -491,7 +514,11 @@ _OF_ONE_RUN = (
 
 
 def merged(
-    runs: Sequence[Result], status: Status, ftarget: float | None, advice: str = ""
+    runs: Sequence[Result],
+    status: Status,
+    ftarget: float | None,
+    advice: str = "",
+    first_error: str | None = None,
 ) -> Result:
     """Return the best of several runs with the totals of all; their histories are not joined.
 
@@ -501,19 +528,31 @@ def merged(
     best = min(runs, key=lambda run: (run.constr_violation, run.fun))
     if status in _OF_ONE_RUN and best.restarts[0].status in _OF_ONE_RUN:
         status = best.restarts[0].status
+    nfev, nfailed = sum(run.nfev for run in runs), sum(run.nfailed for run in runs)
+    text = message(best.fun, status, ftarget, best.constr_violation, advice)
+    if status == Status.INFEASIBLE and first_error is not None and nfailed == nfev:
+        text = f"Every evaluation failed. The first error is: {error_summary(first_error)}"
     return replace(
         best,
         success=succeeded(best.fun, best.restarts[0].status, ftarget, best.constr_violation),
-        nfev=sum(run.nfev for run in runs),
+        nfev=nfev,
         nit=sum(run.nit for run in runs),
         status=status,
-        message=message(best.fun, status, ftarget, best.constr_violation, advice),
+        message=text,
         restarts=tuple(run.restarts[0] for run in runs),
-        nfailed=sum(run.nfailed for run in runs),
+        nfailed=nfailed,
+        first_error=first_error,
     )
 
 
-def _short(x: Array, digits: int = 6) -> str:
+def error_summary(traceback: str) -> str:
+    """Return type and message of an exception on one line, with its notes, from its traceback."""
+    lines = traceback.strip().splitlines()
+    indented = [k for k, line in enumerate(lines) if line.startswith(" ")]
+    return " ".join(lines[indented[-1] + 1 if indented else 0 :])[:500]
+
+
+def _short(x: Array, digits: int, noun: str) -> str:
     """Return the first values of a vector, and their number, as text."""
     head = ", ".join(f"{float(x[i]):.{digits}g}" for i in range(min(4, x.shape[0])))
-    return f"[{head}]" if x.shape[0] <= 4 else f"[{head}, ...] ({x.shape[0]} variables)"
+    return f"[{head}]" if x.shape[0] <= 4 else f"[{head}, ...] ({x.shape[0]} {noun}s)"

@@ -4,7 +4,8 @@ import dataclasses
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,17 +21,16 @@ from fmnes._result import Result, Run, Status, merged
 from fmnes._stopping import Budget
 from fmnes._trials import FirstGeneration, tell
 from fmnes.evaluate import Outcome, Value, copied, kept_values
-from fmnes.storage import npz
 from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
 from fmnes.storage.fingerprint import Fingerprint
 from fmnes.storage.identity import check_same, compare_code
 from fmnes.storage.journal import Opening, Position
-from fmnes.storage.validity import RUNS
+from fmnes.storage.move import moved
 
 logger = logging.getLogger("fmnes")
 
 # After one of these, another run would be useless or unwanted.
-_FINAL = (Status.FTARGET, Status.UNBOUNDED, Status.TIMEOUT, Status.CALLBACK)
+FINAL = (Status.FTARGET, Status.UNBOUNDED, Status.TIMEOUT, Status.CALLBACK)
 
 
 class Unfinished(NamedTuple):
@@ -77,10 +77,10 @@ class Runs:
         first: Optimizer,
         schedule: IPOP | BIPOP,
         files: CheckpointFiles | None,
+        *,
         objective: Fingerprint | None = None,
         x0: Array | None = None,
         tries: bool = False,
-        *,
         asynchronous: bool = False,
     ) -> None:
         self._first = FirstGeneration(first, x0, tries)
@@ -98,20 +98,22 @@ class Runs:
     def open(
         cls,
         first: Optimizer,
-        x0: Array,
-        tries: bool,
         schedule: IPOP | BIPOP,
         checkpoint: str | os.PathLike[str] | Checkpoint | None,
+        *,
+        x0: Array,
+        tries: bool,
         resume: str,
         seeded: bool,
         objective: Fingerprint | None,
-        *,
         asynchronous: bool = False,
+        popsize: int | None = None,
     ) -> "Runs":
         """Return a new search, or the one saved at ``checkpoint`` if it has the same arguments.
 
         ``x0`` is the point that is evaluated with the first generation, and ``tries`` is whether
-        this generation tries other step sizes.
+        this generation tries other step sizes. A saved search has its own ``popsize`` if none is
+        given: the number of workers, which it may depend on, may be another one now.
         """
         if checkpoint is None:
             if resume == "must":
@@ -121,7 +123,13 @@ class Runs:
             checkpoint = Checkpoint(checkpoint)
         kinds = first.setup.constraints
         files = CheckpointFiles(checkpoint, 0 if kinds is None else kinds.number)
-        runs = cls(first, schedule, files, objective, x0, tries, asynchronous=asynchronous)
+        runs = cls(
+            *(first, schedule, files),
+            objective=objective,
+            x0=x0,
+            tries=tries,
+            asynchronous=asynchronous,
+        )
         try:
             files.open()
             saved = None if resume == "never" else files.load(must=resume == "must")
@@ -129,7 +137,7 @@ class Runs:
                 runs.save()  # now, because a seed that was drawn at random must not be lost
             else:
                 check_same(
-                    *(first.setup, first.popsize, schedule, saved),
+                    *(first.setup, popsize, schedule, saved),
                     seeded=seeded,
                     asynchronous=asynchronous,
                 )
@@ -144,17 +152,16 @@ class Runs:
         return runs
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], status: Status) -> Result:
-        """Return the result of the checkpoint at ``path``, even while a search is using it."""
-        saved = npz.read(path, RUNS, "checkpoint")
+    def of_file(cls, saved: dict[str, Any]) -> "Runs":
+        """Return the runs of a checkpoint, to look at."""
         _join_histories(saved)
         runs = cls(Optimizer.from_saved(saved["current"]), IPOP(0), None)
         runs._finished, runs._first_error = saved["finished"], saved["first_error"]
-        return runs.result(status)
+        return runs
 
     def _restore(self, saved: dict[str, Any]) -> None:
         """Continue from what a checkpoint holds, with the budget and tolerances of this call."""
-        current, stopping = saved["current"], self.current.setup.stopping
+        current, stopping = self._here(saved["current"]), self.current.setup.stopping
         _join_histories(saved)
         current["tally"].history.size = self.current.record.history.size
         self._finished, self._first_error = saved["finished"], saved["first_error"]
@@ -167,8 +174,13 @@ class Runs:
             self.current, evaluates_x0=saved["evaluates_x0"], factor=saved["sigma_factor"]
         )
         if self.flight is not None:
-            x0 = self._first.point if self.current.run == 0 else None
+            x0 = self._first.x0 if self.current.run == 0 else None
             self.flight = Flight(self.current, x0, saved["flight"])
+
+    def _here(self, search: dict[str, Any]) -> dict[str, Any]:
+        """Return a saved search on the device of x0, which a file does not know."""
+        like = self.current.like
+        return search if isinstance(like, np.ndarray) else moved(search, like)
 
     @property
     def nfev(self) -> int:
@@ -188,23 +200,30 @@ class Runs:
     def _position(self) -> Position:
         return Position(self.current.run, self.current.nit)
 
+    @property
+    def _signature(self) -> tuple[float, float]:
+        """Numbers that differ if the candidates do; see `Opening`."""
+        return self.current.record.signature
+
     # === Each generation ===
 
     @property
-    def point(self) -> Array | None:
-        """The point that is evaluated together with the next generation: x0 with the first."""
-        return self._first.point if self._position == (0, 0) else None
+    def points(self) -> Array | None:
+        """The points that are evaluated together with the next generation: x0 with the first."""
+        return self._first.points if self._position == (0, 0) else None
 
     def ask(self, ask: Callable[[Optimizer, Array | None], Any]) -> Any:
         """Return the candidates of a generation; of an asynchronous search, those in flight."""
         if self.flight is None:
-            return ask(self.current, self.point)
+            return ask(self.current, self.points)
         if self._files is not None:
             self.flight.hand_out_again(self._files.rows_ahead(self._position))
         return self.flight
 
     def evaluate(self, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
         """Return the values of the candidates; with a checkpoint, all values go to its journal."""
+        if known := {} if self.flight is not None else self.current.known:
+            evaluate = partial(_evaluate_others, evaluate, known)
         try:
             return self._evaluate(evaluate, x)
         except BaseException as error:
@@ -216,8 +235,7 @@ class Runs:
         files = self._files
         if files is None:
             return evaluate(x)
-        opt = self.current
-        opening = Opening(*self._position, x.shape[0], *opt.record.signature)
+        opening = Opening(*self._position, x.shape[0], *self._signature)
         if files.discard_foreign(opening):
             self.save()  # a checkpoint begins a new journal
         return files.evaluate(opening, evaluate, x)
@@ -233,19 +251,38 @@ class Runs:
             self.current = self._first.tell(self.current, outcome.values)
         else:
             tell(self.current, outcome.values)
+        self._note_told(outcome)
+        return self.current.nit > 0
+
+    def _note_told(self, outcome: Outcome) -> None:
+        """Keep the first error; save a checkpoint if it is time."""
         if outcome.first_error is not None and self._first_error is None:
             self._first_error = outcome.first_error
         if self._files is not None:
             self._files.told()
             if self._files.due():
                 self.save()
-        return self.current.nit > 0
+
+    def inject(self, x: Any, f: Any = None) -> None:
+        """Let points from elsewhere take part in the next generation; see `Optimizer.inject`.
+
+        A checkpoint is saved with them: the callback that passes them is not called again for this
+        generation if the search resumes.
+        """
+        if self.flight is not None:
+            raise ValueError("inject: expected a search that is not asynchronous, got one that is")
+        self.current.inject(x, f)
+        self.save()
 
     # === Run after run ===
 
+    def reasons(self) -> list[Status]:
+        """Return the reasons to end the current run, the most informative first."""
+        return self.current.reasons(None if self.flight is None else self.flight.budget)
+
     def next_run(self, status: Status) -> bool:
         """Begin the next run of the schedule; False if there is none, or no budget for it."""
-        if status in _FINAL:
+        if status in FINAL:
             return False
         ended = self.current.result_with(status)
         self._finished.append(dataclasses.replace(ended, history=History()))
@@ -259,7 +296,8 @@ class Runs:
                 )
                 factor = following.sigma_factor * self._first.factor
                 following = following._replace(sigma_factor=factor)
-                self.current = self.current.restarted(following, budget)
+                run, history = self.current.run + 1, self.current.record.history.snapshot()
+                self.current = self.current.restarted(following, budget, run, history)
                 self.flight = None if self.flight is None else Flight(self.current)
                 return True
         self._finished.pop()
@@ -282,17 +320,23 @@ class Runs:
         if self._unfinished is not None:
             last = self._unfinished.added_to(last)
         runs = [*self._finished, last]
-        result = merged(runs, status, self.budget.ftarget, self.current.record.advice)
-        history = runs[-1].history  # of all runs
-        return dataclasses.replace(result, history=history, first_error=self._first_error)
+        advice = self.current.record.advice
+        result = merged(runs, status, self.budget.ftarget, advice, self._first_error)
+        return dataclasses.replace(result, history=runs[-1].history)  # of all runs
 
     # === On disk ===
 
     def save(self) -> None:
-        """Write a checkpoint, if the search has one. Of trials, only the journal has the values."""
-        if self._files is None or self._first.is_in_between:
-            return
-        content = {
+        """Write a checkpoint, if the search has one.
+
+        Between the trials of a first generation nothing is written: the journal has their values.
+        """
+        if self._files is not None and not self._first.is_in_between:
+            self._files.save(self._content(), self._position)
+
+    def _content(self) -> dict[str, Any]:
+        """Return what a checkpoint holds."""
+        return {
             "current": self.current.to_saved(),
             "elapsed": self.elapsed,
             "finished": self._finished,
@@ -302,8 +346,8 @@ class Runs:
             "schedule": repr(self._schedule),
             "objective": self._objective,
             "flight": None if self.flight is None else self.flight.to_saved(),
+            "parallel": None,
         }
-        self._files.save(content, self._position)
 
     def close(self) -> None:
         """Close the files of the checkpoint."""
@@ -317,18 +361,34 @@ class Runs:
         self.close()
 
 
+def _evaluate_others(
+    evaluate: Callable[..., Outcome],
+    known: Mapping[int, Value],
+    x: Any,
+    found: Mapping[int, Value] | None = None,
+    report: Any = None,
+) -> Outcome:
+    """Evaluate the candidates of a generation whose values nobody knows."""
+    return evaluate(x, {**known, **(found or {})}, report)
+
+
 def _join_histories(saved: dict[str, Any]) -> None:
     """Put the rows of all runs into the current one: files of format 3 hold them run by run."""
     finished, record = saved["finished"], saved["current"]["tally"]
     if not any(len(run.history) for run in finished):
         return
-    joined = History()
-    for history in [*(run.history for run in finished), record.history]:
+    record.history = joined([*(run.history for run in finished), record.history])
+    saved["finished"] = [dataclasses.replace(run, history=History()) for run in finished]
+
+
+def joined(histories: Sequence[History]) -> History:
+    """Return the histories of several runs as one, run after run."""
+    result = History()
+    for history in histories:
         rows = history.to_array()
-        generation, nfev, best = joined.totals
+        generation, nfev, best = result.totals
         rows["generation"] += generation
         rows["nfev"] += nfev
         rows["best"] = np.minimum(rows["best"], best)
-        joined = History(np.concatenate([joined.to_array(), rows]))
-    record.history = joined
-    saved["finished"] = [dataclasses.replace(run, history=History()) for run in finished]
+        result = History(np.concatenate([result.to_array(), rows]))
+    return result

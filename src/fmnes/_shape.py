@@ -1,6 +1,5 @@
 """The initial shape of the covariance matrix: D, v and C, from settings or a Result."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -9,18 +8,15 @@ from numpy.typing import NDArray
 from fmnes import _checks as checks
 from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms._records import Shape, diagonal_of
+from fmnes.algorithms._settings import MethodSettings
 
 
-def initial_shape(xp: Namespace, mean: Array, settings: Any) -> Shape:
+def initial_shape(xp: Namespace, mean: Array, settings: MethodSettings) -> Shape:
     """Return D, v and C of the method's settings, checked; ones for D if it is not given."""
     dim = mean.shape[0]
     shapes = {"D": (dim,), "v": (dim,), "C": (dim, dim)}
-    given = {
-        field.name: getattr(settings, field.name)
-        for field in dataclasses.fields(settings)
-        if field.name in shapes and getattr(settings, field.name) is not None
-    }
-    parts = {name: _shape_part(name, value, shapes[name]) for name, value in given.items()}
+    given = settings.given_shape.items()
+    parts = {name: _shape_part(name, value, shapes[name]) for name, value in given}
     info = xp.finfo(mean.dtype)
     for name, part in parts.items():
         least = float(info.smallest_normal) if name == "D" else 0.0
@@ -60,7 +56,8 @@ def check_deviations(
     search that has converged to all digits.
     """
     info = xp.finfo(mean.dtype)
-    sizes = constant(xp, np.array(deviations), mean)  # a copy: PyTorch warns of read-only memory
+    # A copy, because PyTorch warns of read-only memory.
+    sizes = constant(xp, np.array(checks.distinct(deviations)), mean)
     with np.errstate(over="ignore"):
         sizes = sizes * diagonal_of(xp, shape)
     smallest, largest = float(xp.min(sizes)), float(xp.max(sizes))

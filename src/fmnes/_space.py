@@ -3,21 +3,20 @@
 A Space is a change of variables. The search works with vectors of coordinates, as always; `decode`
 makes the named values of a vector. Reals are their own coordinates, and logarithmic ones have their
 logarithm. Integers are integers. A variable with a step has the number of steps from its lower
-bound. A choice of two options is a 0 or a 1, and one of more options has a coordinate for each, of
-which one is 1.
+bound. A choice has the number of its option, from 0.
 """
 
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes._arrays import to_host
+from fmnes._constraints import Constraints
 from fmnes._coordinates import Bounds
 
 Vector = NDArray[np.float64]
@@ -29,7 +28,8 @@ class Coordinates(NamedTuple):
     low: Vector
     high: Vector
     is_integer: bool
-    middle: Vector  # where a search starts if x0 is left out
+    middle: Vector  # where a search starts if x0 is left out; -1: equal chances of all options
+    options: int = 0  # of a choice of more than two
 
 
 # === Variables ===
@@ -238,9 +238,9 @@ class Choice:
 
     Parameters
     ----------
-    options : sequence of str, int, float, bool or None
-        At least two different options. For other objects, give names, and look the objects up in
-        the objective function.
+    options : sequence or vector of str, int, float, bool or None
+        At least two different options; 1 and 1.0 are the same. For other objects, give names, and
+        look the objects up in the objective function.
     shape : int or tuple of int
         The shape of an array of such choices. () for a single one.
 
@@ -251,14 +251,17 @@ class Choice:
     Choice(options=('relu', 'gelu'), shape=())
     """
 
-    options: Sequence[Any]
+    options: Sequence[Any] | NDArray[Any]
     shape: Any = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.options, str) or not isinstance(self.options, Sequence):
-            raise TypeError(f"options: expected a list of options, got {self.options!r:.60}")
-        object.__setattr__(self, "options", tuple(map(_option, self.options)))
-        keys = {(type(option), option) for option in self.options}
+        given: Any = self.options
+        if isinstance(given, np.ndarray) and given.ndim == 1:
+            given = given.tolist()
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise TypeError(f"options: expected a list of options, got {given!r:.60}")
+        object.__setattr__(self, "options", tuple(map(_option, given)))
+        keys = {(isinstance(option, bool), option) for option in self.options}  # 1 is 1.0
         if len(keys) < max(2, len(self.options)):
             raise ValueError(f"options: expected two or more different ones, got {self.options!r}")
         _check_shape(self)
@@ -271,15 +274,13 @@ class Choice:
         """Return the coordinates of one element: all options have equal chances at the start."""
         if self._is_binary:
             return Coordinates(np.zeros(1), np.ones(1), True, np.full(1, 0.5))
-        infinite = np.full(len(self.options), math.inf)
-        return Coordinates(-infinite, infinite, False, np.zeros(len(self.options)))
+        last = np.full(1, len(self.options) - 1.0)
+        return Coordinates(-np.ones(1), last, False, -np.ones(1), len(self.options))
 
     def encode(self, values: NDArray[Any]) -> Vector:
         """Return the coordinates of options."""
         index = np.vectorize(self._index, otypes=[np.int64])(values)
-        if self._is_binary:
-            return np.asarray(index[..., None], np.float64)
-        return np.asarray(index[..., None] == np.arange(len(self.options)), np.float64)
+        return np.asarray(index[..., None], np.float64)
 
     def _index(self, value: Any) -> int:
         for index, option in enumerate(self.options):
@@ -291,9 +292,7 @@ class Choice:
         """Return the options for coordinates, as objects."""
         options = np.empty(len(self.options), object)
         options[:] = self.options
-        index = np.argmax(coordinates, axis=-1)
-        if self._is_binary:
-            index = np.round(coordinates[..., 0]).astype(np.int64)
+        index = np.maximum(np.round(coordinates[..., 0]), 0).astype(np.int64)
         chosen: NDArray[Any] = options[index]
         return chosen
 
@@ -311,6 +310,8 @@ def _option(value: Any) -> Any:
             f"{value!r:.60} of type {type(value).__name__}; give names, and look the objects up in "
             "the objective function"
         )
+    if value != value:  # NaN, which is not even equal to itself
+        raise ValueError("options: expected numbers that can be compared, got nan")
     return value
 
 
@@ -424,14 +425,12 @@ class Space:
         return self._each(lambda part: part.is_integer).astype(np.bool_)
 
     @property
-    def choices(self) -> tuple[tuple[int, ...], ...]:
-        """The coordinates of each choice of more than two options."""
+    def choices(self) -> tuple[tuple[int, int], ...]:
+        """Coordinate and number of options of each choice of more than two options."""
         found = []
         for name, where in self._slices.items():
-            options = len(self._parts[name].low)
-            if options > 1:
-                firsts = range(where.start, where.stop, options)
-                found += [tuple(range(first, first + options)) for first in firsts]
+            if options := self._parts[name].options:
+                found += [(column, options) for column in range(where.start, where.stop)]
         return tuple(found)
 
     def start(self) -> Vector:
@@ -485,7 +484,7 @@ class Space:
 
         An array of shape (n, d) gives a dict of arrays whose first axis has the length n.
         """
-        x = np.asarray(to_host(x), np.float64)
+        x = checks.numbers("x", x, f"a vector of {self.dim} coordinates")
         if x.ndim not in (1, 2) or x.shape[-1] != self.dim:
             raise ValueError(f"x: expected shape ({self.dim},), got shape {x.shape}")
         values = {}
@@ -535,8 +534,6 @@ class Space:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Space) and self.to_dict() == other.to_dict()
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"<Space {', '.join(self.variables)}: {self.dim} coordinates>"
 
@@ -572,12 +569,20 @@ class OfSpace:
         self._fun, self._space = fun, space
 
     def __call__(self, x: Any, *args: Any) -> Any:
-        return self._fun(self._space.decode(x), *args)
+        values = self._space.decode(x)
+        try:
+            return self._fun(values, *args)
+        except (AttributeError, IndexError, KeyError, TypeError) as error:
+            names = ", ".join(map(repr, self._space.variables))
+            kind = type(values).__name__
+            hint = f"With a Space, the function gets a {kind} with {names:.200}"
+            error.add_note(checks.Hint(hint))
+            raise
 
 
 def of_named_values(constraints: Any, space: Space) -> Any:
     """Return constraints whose functions take named values, as functions of coordinates."""
-    if isinstance(constraints, list | tuple) and not hasattr(constraints, "lb"):
+    if isinstance(constraints, list | tuple):
         return [of_named_values(item, space) for item in constraints]
     if isinstance(constraints, Mapping) and callable(constraints.get("fun")):
         return {**constraints, "fun": OfSpace(constraints["fun"], space)}
@@ -585,7 +590,10 @@ def of_named_values(constraints: Any, space: Space) -> Any:
         wrapped = copy.copy(constraints)
         wrapped.fun = OfSpace(constraints.fun, space)
         return wrapped
-    if hasattr(constraints, "lb") or getattr(constraints, "functions", None):
+    if isinstance(constraints, Constraints) and constraints.functions:
+        functions = of_named_values(constraints.functions, space)
+        return replace(constraints, functions=functions)
+    if hasattr(constraints, "lb"):
         raise ValueError(
             "constraints: expected a number, a dict with a function, or NonlinearConstraint with a "
             f"Space, got {constraints!r:.60}"

@@ -16,14 +16,14 @@ from fmnes import draws
 from fmnes._arrays import Array, Namespace, constant, to_host
 from fmnes._constraints import Kinds, read_kinds
 from fmnes._coordinates import Box, Sides, read_bounds, representable
-from fmnes._data import Data, is_data, read_data
+from fmnes._data import Data, Points, read_data, read_points_of
 from fmnes._discrete import Discrete, to_user
 from fmnes._result import Result
 from fmnes._shape import check_deviations, initial_shape
 from fmnes._space import Space
 from fmnes._stopping import Budget, Stopping
 from fmnes._variables import integer_sides, map_variables, read_integrality
-from fmnes.algorithms import METHODS, Algorithm, MethodName, with_fixed_rates
+from fmnes.algorithms import METHODS, Algorithm, MethodName, MethodSettings
 from fmnes.algorithms._records import Shape, copied
 
 MOST_CANDIDATES = 2**24  # limit of popsize: more would exhaust the memory before the first search
@@ -49,7 +49,7 @@ class Method(NamedTuple):
 
     name: MethodName
     algorithm: Algorithm
-    settings: Any
+    settings: MethodSettings
 
 
 def read_method(value: Any) -> Method:
@@ -73,7 +73,7 @@ class Setup(NamedTuple):
     """What a search starts from, checked; the same for every run of a restart schedule."""
 
     method: MethodName
-    settings: Any
+    settings: MethodSettings
     mean: Array  # in search coordinates, as are the deviations and the shape
     deviations: NDArray[np.float64]  # the initial standard deviation of each variable
     shape: Shape
@@ -83,6 +83,7 @@ class Setup(NamedTuple):
     constraints: Kinds | None = None
     discrete: Discrete | None = None  # None if all variables are real
     space: Space | None = None  # the names of the variables
+    multipliers: NDArray[np.float64] | None = None  # of the constraints, from an earlier search
 
 
 class Start(NamedTuple):
@@ -119,9 +120,9 @@ def read_start(
 ) -> Start:
     """Check the arguments of `Optimizer` and return them converted; nothing is started.
 
-    ``with_x0``: the budget has to suffice for one evaluation of x0 beside the first generation.
+    ``with_x0``: the budget has to suffice for the first generation and one evaluation of x0.
     """
-    row = read_method(method)
+    row, x0 = read_method(method), read_points_of(x0)
     space = space_of(x0)
     if space is not None:
         for name, value in (("bounds", bounds), ("integrality", integrality)):
@@ -133,7 +134,11 @@ def read_start(
     setup, size = _set_up(row, x0, sigma0, popsize, bounds, integrality, rng, stopping)
     eps = float(array_namespace(setup.mean).finfo(setup.mean.dtype).eps)
     if (kinds := read_kinds(constraints, eps)) is not None:
-        setup = setup._replace(constraints=kinds, settings=with_fixed_rates(setup.settings))
+        setup = setup._replace(
+            constraints=kinds,
+            settings=setup.settings.with_fixed_rates(),
+            multipliers=_known_multipliers(x0, kinds),
+        )
     budget = Budget(
         None if ftarget is None else checks.real("ftarget", ftarget),
         None if maxfevals is None else _read_maxfevals(maxfevals, size, with_x0),
@@ -141,6 +146,16 @@ def read_start(
         None if timeout is None else checks.real("timeout", timeout, above=0),
     )
     return Start(setup, size, budget)
+
+
+def _known_multipliers(x0: Any, kinds: Kinds) -> NDArray[np.float64] | None:
+    """Return the multipliers of a Result that has as many constraints; None if there are none."""
+    if not isinstance(x0, Result) or x0.multipliers is None:
+        return None
+    known = np.asarray(x0.multipliers, np.float64)
+    if len(known) != kinds.number or not np.isfinite(known).all():
+        return None
+    return np.asarray(np.where(kinds.equality, known, np.maximum(known, 0.0)), np.float64)
 
 
 def _read_maxfevals(value: Any, popsize: int, with_x0: bool) -> int:
@@ -164,7 +179,7 @@ def read_point(x0: Any, setup: Setup) -> Array:
     """
     xp, point = read_mean(best_known(x0))
     box, discrete = setup.box, setup.discrete
-    found = isinstance(x0, Result) or is_data(x0)
+    found = isinstance(x0, Result | Points)
     if box is not None and found and not box.contains(xp, point):
         return to_user(box, discrete, setup.mean)
     if discrete is None:
@@ -211,7 +226,7 @@ def initial_sigma_and_shape(setup: Setup, sigma_factor: float) -> tuple[float, S
     """
     shape, deviations, mean = setup.shape, setup.deviations, setup.mean
     sigma0 = sigma_factor * float(deviations[0])
-    if (deviations == deviations[0]).all():
+    if (checks.distinct(deviations) == deviations[0]).all():
         return sigma0, shape
     log = np.log(deviations)
     sigma0 *= math.exp(np.mean(log - log[0]))
@@ -240,9 +255,9 @@ def _set_up(
         sigma0 = x0.sigma if sigma0 is None else sigma0
         shape = x0.shape
     start = start_of(x0)
-    if is_data(x0):
-        data = read_data(x0, full=not row.algorithm.LINEAR)
-        sigma0, shape, start = _start_from(data, sigma0, row.settings)
+    data = read_data(x0, full=not row.algorithm.LINEAR) if isinstance(x0, Points) else None
+    if data is not None:
+        start = data.mean
     xp, mean = read_mean(start)
     dim, info = mean.shape[0], xp.finfo(mean.dtype)
     sides = None if bounds is None else representable(read_bounds(bounds, dim), info)
@@ -251,20 +266,23 @@ def _set_up(
         sides = integer_sides(sides, is_integer, info)
     free = dim if sides is None else int((sides.low < sides.high).sum())
     size = read_popsize(popsize, row, max(free, 1))
-    given = np.full(dim, np.nan)
     if space is not None and isinstance(sigma0, Mapping):
         given = space.deviations(sigma0)
-    elif sigma0 is not None:
-        given = _deviations(sigma0, dim)
+    else:
+        given = np.full(dim, np.nan) if sigma0 is None else _deviations(sigma0, dim)
+    choices = () if space is None else space.choices
+    if data is not None and sigma0 is None:
+        given = _deviations_of(data, is_integer, choices)
+        if data.correlation is not None and "C" not in row.settings.given_shape:
+            shape = Shape(np.ones_like(data.mean), None, data.correlation)
     deviations = given
-    if np.isnan(given).any():
+    if np.isnan(checks.distinct(given)).any():
         start = np.asarray(to_host(mean), np.float64)
         left_out = _left_out(start, sides, is_integer, size, max(free, 1))
         deviations = np.where(np.isnan(given), left_out, given)
-    checks.in_scale("sigma0", deviations, info, least=float(info.smallest_normal))
+    checks.in_scale("sigma0", checks.distinct(deviations), info, least=float(info.smallest_normal))
     if sides is not None:
         _check_inside(mean, sides, info)
-    choices = () if space is None else space.choices
     box, discrete = map_variables(xp, mean, sides, is_integer, deviations, choices)
     if box is not None:
         deviations = deviations[np.asarray(to_host(box.free))]
@@ -282,7 +300,7 @@ def _set_up(
         raise TypeError(f"stopping: expected fmnes.Stopping(...), got {stopping!r}")
     setup = Setup(
         method=row.name,
-        settings=row.settings if discrete is None else with_fixed_rates(row.settings),
+        settings=row.settings if discrete is None else row.settings.with_fixed_rates(),
         mean=mean,
         deviations=deviations,
         shape=shape,
@@ -304,8 +322,11 @@ def _check_inside(x0: Array, sides: Sides, info: Any) -> None:
         j = int(outside[0])
         is_32 = info.bits == 32
         hint = " (bounds are rounded inward to numbers of 32 bits, as x0 has)" if is_32 else ""
-        if low[j] == high[j]:
-            hint = "; bounds are pairs (low, high), one for each variable"
+        if low[j] == high[j] or len(low) == 2:
+            hint = (
+                "; bounds are pairs (low, high), one for each variable: for lower and upper bounds "
+                "write fmnes.Bounds(lower, upper)"
+            )
         raise ValueError(
             f"x0: expected a point inside the bounds, got x0[{j}] = {float(host[j])!r} outside "
             f"[{float(low[j])!r}, {float(high[j])!r}]{hint}"
@@ -314,7 +335,7 @@ def _check_inside(x0: Array, sides: Sides, info: Any) -> None:
 
 def space_of(x0: Any) -> Space | None:
     """Return the named variables of a search from x0, if it has any."""
-    return x0.space if isinstance(x0, Result) else x0 if isinstance(x0, Space) else None
+    return x0.space if isinstance(x0, Result | Points) else x0 if isinstance(x0, Space) else None
 
 
 def start_of(x0: Any) -> Any:
@@ -326,24 +347,25 @@ def start_of(x0: Any) -> Any:
 
 def best_known(x0: Any) -> Any:
     """Return the best point of a Result or of data; of any other x0 the start."""
-    if is_data(x0):
+    if isinstance(x0, Points):
         return read_data(x0).best
     return x0.x if isinstance(x0, Result) else start_of(x0)
 
 
-def _start_from(data: Data, sigma0: Any, settings: Any) -> tuple[Any, Shape | None, Any]:
-    """Return sigma0, shape and mean of a start from data; arguments of the caller come first."""
-    if sigma0 is None:
-        constant_ones = np.flatnonzero(data.deviations == 0)
-        if constant_ones.size:
-            raise ValueError(
-                "x0: expected points that differ in every variable, or sigma0, got the same value "
-                f"of variable {constant_ones[0]} in all points"
-            )
-        sigma0 = data.deviations
-        if data.correlation is not None and getattr(settings, "C", None) is None:
-            return sigma0, Shape(np.ones_like(data.mean), None, data.correlation), data.mean
-    return sigma0, None, data.mean
+def _deviations_of(
+    data: Data, is_integer: NDArray[np.bool_], choices: tuple[tuple[int, int], ...]
+) -> NDArray[np.float64]:
+    """Return the deviations of data; NaN for choices, and integers that are equal in all points."""
+    is_choice = np.zeros_like(is_integer)
+    is_choice[[column for column, _ in choices]] = True
+    is_constant = data.deviations == 0
+    bad = np.flatnonzero(is_constant & ~is_integer & ~is_choice)
+    if bad.size:
+        raise ValueError(
+            "x0: expected points that differ in every variable, or sigma0, got the same value "
+            f"of variable {bad[0]} in all points"
+        )
+    return np.where(is_constant | is_choice, np.nan, data.deviations)
 
 
 def read_mean(x0: Any) -> tuple[Namespace, Array]:
@@ -351,6 +373,11 @@ def read_mean(x0: Any) -> tuple[Namespace, Array]:
 
     Lists and integers become float64.
     """
+    if x0 is None or isinstance(x0, Mapping):
+        hint = "; for named variables use fmnes.Space({...}), see docs/variables.md"
+        raise TypeError(
+            f"x0: expected a vector of real numbers, got {x0!r:.60}{'' if x0 is None else hint}"
+        )
     if not is_array_api_obj(x0):
         x0 = checks.numbers("x0", x0, "a vector of real numbers")
     if is_torch_array(x0):  # the search must not become part of a gradient
@@ -358,6 +385,8 @@ def read_mean(x0: Any) -> tuple[Namespace, Array]:
     xp = array_namespace(x0)
     if x0.ndim != 1 or x0.shape[0] == 0:
         hint = " (pass x0.ravel(), and reshape x in the function)" if x0.ndim > 1 else ""
+        if x0.ndim == 0:
+            hint = f" (for one variable write [{float(x0)}])"
         raise ValueError(
             f"x0: expected a vector of shape (d,) with d >= 1, got shape {x0.shape}{hint}"
         )
@@ -402,11 +431,13 @@ def _deviations(sigma0: Any, dim: int) -> NDArray[np.float64]:
     """Return sigma0 as one positive number per variable."""
     sizes = checks.numbers("sigma0", sigma0, "a number or a vector")
     if sizes.shape not in ((), (dim,)):
+        hint = " (did you mean bounds=...?)" if sizes.shape in ((dim, 2), (2, dim)) else ""
         raise ValueError(
-            f"sigma0: expected a number or a vector of shape ({dim},), got shape {sizes.shape}"
+            f"sigma0: expected a number or a vector of shape ({dim},), got shape "
+            f"{sizes.shape}{hint}"
         )
     one_number, sizes = sizes.ndim == 0, np.broadcast_to(sizes, (dim,))
-    good = np.isfinite(sizes) & (sizes > 0)
+    good = np.isfinite(checks.distinct(sizes)) & (checks.distinct(sizes) > 0)
     if not good.all():
         bad = int(np.argmin(good))
         where = "sigma0" if one_number else f"sigma0[{bad}]"

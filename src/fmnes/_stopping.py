@@ -25,9 +25,9 @@ class Stopping:
         standard deviations at the mean.
     tolfun : float
         The search has converged when the values of the current generation and the best values of
-        the last 10 + 30 d/popsize generations differ by less than ``tolfun`` times the largest
-        absolute value; less than 1. There is no absolute tolerance, so scaling the objective
-        function changes nothing.
+        the last 10 + 30 d/popsize generations (60 in place of 30 with integers or choices) differ
+        by less than ``tolfun`` times the largest absolute value; less than 1. There is no absolute
+        tolerance, so scaling the objective function changes nothing.
     tolsigmaup : float
         The search ends when the largest standard deviation has grown by this factor.
     flat : int
@@ -75,6 +75,7 @@ class Stopping:
 
 # Where several constraints meet, some generations have no feasible candidate by chance.
 _LONG_VIOLATED = 20
+_SAME = 1e-7  # relative difference of values; constraints have a tolerance of 1.5e-8
 
 
 class Budget(NamedTuple):
@@ -85,23 +86,36 @@ class Budget(NamedTuple):
     maxiter: int | None = None
     timeout: float | None = None
 
+    def less(self, evaluations: int) -> "Budget":
+        """The same with fewer evaluations."""
+        if self.maxfevals is None:
+            return self
+        return self._replace(maxfevals=self.maxfevals - evaluations)
 
-def windows(stopping: Stopping, limits: Limits, patience: int = 1) -> Windows:
+
+def windows(
+    stopping: Stopping, limits: Limits, patience: int = 1, *, discrete: bool = False
+) -> Windows:
     """Return how many of the last generations the rules of tolfun and stagnation look at.
 
     A method that averages noise over many generations asks for ``patience`` times the default.
+    ``discrete``: the search has integers or choices.
     """
     stagnation = stopping.stagnation
     if stagnation is None:
         stagnation = patience * (200 + math.ceil(100 * limits.dim**1.5 / limits.popsize))
     elif stagnation == math.inf:
         stagnation = 0
-    return Windows(tolfun_window(limits.dim, limits.popsize), stagnation)
+    return Windows(tolfun_window(limits.dim, limits.popsize, discrete=discrete), stagnation)
 
 
-def tolfun_window(dim: int, popsize: int) -> int:
-    """Return how many of the last generations the rule of tolfun looks at."""
-    return 10 + math.ceil(30 * dim / popsize)
+def tolfun_window(dim: int, popsize: int, *, discrete: bool = False) -> int:
+    """Return how many of the last generations the rule of tolfun looks at.
+
+    The margin changes one of d integers to a certain neighbour, and none of the others, about once
+    in 9 d candidates. With 60 d candidates, few searches end before this one was tried.
+    """
+    return 10 + math.ceil((60 if discrete else 30) * dim / popsize)
 
 
 def reasons(record: Record, budget: Budget, stopping: Stopping) -> list[Status]:
@@ -117,15 +131,14 @@ def reasons(record: Record, budget: Budget, stopping: Stopping) -> list[Status]:
 
 def _spent(record: Record, budget: Budget) -> list[Status]:
     """Return the limits of the budget that are reached."""
-    ftarget, maxfevals, maxiter, timeout = budget
-    reached = []
+    reached, ftarget, next_nfev = [], budget.ftarget, record.nfev + record.limits.popsize
     if ftarget is not None and record.best_f <= ftarget and record.best_f < math.inf:
         reached.append(Status.FTARGET)
-    if maxiter is not None and record.generation >= maxiter:
+    if budget.maxiter is not None and record.generation >= budget.maxiter:
         reached.append(Status.MAXITER)
-    if maxfevals is not None and record.nfev + record.limits.popsize > maxfevals:
+    if budget.maxfevals is not None and next_nfev > budget.maxfevals:
         reached.append(Status.MAXFEVALS)
-    if timeout is not None and time.monotonic() - record.started >= timeout:
+    if budget.timeout is not None and time.monotonic() - record.started >= budget.timeout:
         reached.append(Status.TIMEOUT)
     return reached
 
@@ -149,9 +162,7 @@ def _rules(record: Record, now: Generation, stopping: Stopping) -> list[Status]:
         converged.append(Status.TOLX)
     if _converged_values(record, now, stopping):
         converged.append(Status.TOLFUN)
-    # The best candidate is feasible, and the search has left it: that is no success.
-    outside = record.violated > _LONG_VIOLATED and record.best_f < math.inf
-    holding.extend([Status.VIOLATED] if converged and outside else converged)
+    holding.extend([Status.VIOLATED] if converged and _has_left(record, now) else converged)
     if record.flat >= stopping.flat and not record.varied:
         holding.append(Status.FLAT)
     if now.axis_ratio > limits.axis_ratio:
@@ -163,6 +174,17 @@ def _rules(record: Record, now: Generation, stopping: Stopping) -> list[Status]:
     if _stagnates(record):
         holding.append(Status.STAGNATION)
     return holding
+
+
+def _has_left(record: Record, now: Generation) -> bool:
+    """Return whether the best candidate is feasible, and the search has left it for good.
+
+    With many equalities few candidates satisfy all of them, even if the search is at the solution.
+    It has not left if the values there are the best one up to what the tolerance changes.
+    """
+    if record.violated <= _LONG_VIOLATED or record.best_f == math.inf:
+        return False
+    return not abs(now.least - record.best_f) <= _SAME * now.size
 
 
 def _out_of_scale(limits: Limits, now: Generation) -> bool:
@@ -178,7 +200,8 @@ def _converged_values(record: Record, now: Generation, stopping: Stopping) -> bo
     """
     if record.varied and record.flat >= stopping.flat:
         return True
-    if not record.varied or record.infeasible:
+    # With constraints, the values may agree before a candidate satisfies all equalities.
+    if not record.varied or record.infeasible or record.best_f == math.inf:
         return False
     tolerance = stopping.tolfun * now.size
     if not now.most - now.least <= tolerance:

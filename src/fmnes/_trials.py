@@ -7,9 +7,9 @@ quadratic function the step size at which a generation gains most is
     s t   with   t = c mu_eff rms(odd) / (2 mean(even)),   c mu_eff = 0.37 popsize,
 
 so one generation and f(x0) tell by which factor s is wrong. If t is far from 1, the same draws are
-evaluated with another s. The candidates are those of a search with another sigma0, and the search
-continues with one of these generations: only the others are lost. If sigma0 fits, which is the
-rule, nothing is evaluated besides, and nothing changes.
+evaluated with another s. Each of these trials is the first generation of a search with another
+sigma0, and the search continues with one of them. The evaluations of the other trials are lost. If
+sigma0 fits, as it usually does, there are no trials, and the search is the same as without them.
 
 A step size that fits the local slope and curvature may be wrong where there are many local minima.
 There the odd parts at two step sizes are not alike, or a smaller s seems to be too large, too. In
@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes._arrays import Array, to_host
@@ -53,12 +54,12 @@ def tries_steps(start: Start, *, given: bool) -> bool:
     settings say so. With constraints, no single value shows how good a candidate is.
     """
     setup = start.setup
-    wanted = not given or getattr(setup.settings, "check_sigma0", False)
+    wanted = not given or setup.settings.tries_steps
     in_pairs = METHODS[setup.method].ANTITHETIC and start.popsize >= 2 * _LEAST_PAIRS
     return wanted and in_pairs and setup.constraints is None
 
 
-class Trial(NamedTuple):
+class TriedStep(NamedTuple):
     """A first generation."""
 
     factor: float  # of the step size, times sigma0
@@ -88,9 +89,10 @@ def parts(values: NDArray[np.float64], f0: float) -> Parts:
 
 
 def agree(one: Parts, other: Parts, factor: float) -> bool:
-    """Return whether the function looks alike to two trials; ``factor`` is other step / one step.
+    """Return whether two trials show the same slopes and curvature.
 
-    The same directions then have similar slopes, and the smaller step is found to be smaller.
+    ``factor`` is the step size of ``other`` divided by that of ``one``. The trials agree if the
+    slopes along the same directions are similar, and if they say that the smaller step is smaller.
     """
     small, large = (other, one) if factor < 1 else (one, other)
     usable = ~(np.isnan(one.odd) | np.isnan(other.odd))
@@ -108,7 +110,7 @@ class Verdict(NamedTuple):
     factor: float | None  # a factor to try before; None if there is none
 
 
-def judge(trials: Sequence[Trial], f0: float, most: float) -> Verdict:
+def judge(trials: Sequence[TriedStep], f0: float, most: float) -> Verdict:
     """Return what to do after some trials; no factor grows beyond ``most``."""
     shown = [parts(trial.values, f0) for trial in trials]
     chosen = 0
@@ -141,9 +143,9 @@ class FirstGeneration:
 
     def __init__(self, first: Optimizer, x0: Array | None, tries: bool) -> None:
         self._first, self._x0 = first, x0
-        self._f0: Any = math.nan  # with constraints, an array
+        self._f0: Any = np.full(1, math.nan)  # of each evaluation of x0; with constraints, rows
         self._tries = tries
-        self._trials: list[Trial] = []
+        self._trials: list[TriedStep] = []
         # Of the step size, of this generation and later of the search. A step of more than half the
         # range between two bounds ends anywhere in the range: begin with a sixth, as if left out.
         self.factor = _half_range(first) / 3 if tries and _half_range(first) < 1 else 1.0
@@ -153,9 +155,19 @@ class FirstGeneration:
         return self._first if self.factor == 1.0 else self._first.rescaled(self.factor)
 
     @property
-    def point(self) -> Array | None:
-        """The point that is evaluated together with the candidates: x0, once."""
+    def x0(self) -> Array | None:
+        """The point that is evaluated together with the candidates."""
         return None if self._trials else self._x0
+
+    @property
+    def points(self) -> Array | None:
+        """x0 as rows: one, or two if the method wants to know whether the objective is noisy."""
+        if self.x0 is None:
+            return None
+        xp, maxfevals = array_namespace(self.x0), self._first.budget.maxfevals
+        affordable = maxfevals is None or maxfevals >= self._first.popsize + 2
+        twice = self._first.setup.settings.detects_noise and affordable
+        return xp.stack([self.x0] * (2 if twice else 1))
 
     def restored(self, first: Optimizer, *, evaluates_x0: bool, factor: float) -> "FirstGeneration":
         """Return the same for a search that was saved before or after its first generation."""
@@ -178,13 +190,16 @@ class FirstGeneration:
 
         It has either been told its first generation, or is to be asked for another trial.
         """
-        if self.point is not None:
-            self._f0 = values[-1]
-            opt.tell_extra(values[-1:], lambda _: self._x0)
-        self._trials.append(Trial(self.factor, values[: opt.popsize]))
+        if self.x0 is not None:
+            self._f0 = values[opt.popsize :]
+            if len(self._f0) > 1 and self._f0[0] != self._f0[1] and np.isfinite(self._f0).all():
+                opt = self._for_noise()
+            opt.tell_extra(self._f0, lambda _: self._x0)
+        self._trials.append(TriedStep(self.factor, values[: opt.popsize]))
         verdict = Verdict(0, None)
-        if self._tries and math.isfinite(self._f0):
-            verdict = judge(self._trials, self._f0, most=_half_range(self._first) / 3)
+        if self._tries and np.isfinite(self._f0).all():
+            f0 = float(np.mean(self._f0))
+            verdict = judge(self._trials, f0, most=_half_range(self._first) / 3)
         if verdict.factor is not None and self._may_try(opt):
             self.factor = verdict.factor
             return self._optimizer(self.factor, but=None)
@@ -192,7 +207,7 @@ class FirstGeneration:
         if len(self._trials) > 1:
             self.factor = chosen.factor
             opt = self._optimizer(self.factor, but=verdict.chosen)
-            opt.ask(rows=slice(0, 1))
+            opt.ask_vectors(rows=slice(0, 1))
             logger.info(
                 "sigma0 = %.3g does not fit x0: the search starts with %.3g, after %d trials",
                 *(self._first.record.sigma0, opt.record.sigma0, len(self._trials) - 1),
@@ -201,30 +216,42 @@ class FirstGeneration:
         tell(opt, chosen.values)
         return opt
 
+    def _for_noise(self) -> Optimizer:
+        """Return the search with the settings for a noisy objective: it has the same candidates."""
+        logger.info("two evaluations of x0 differ: the search adapts to a noisy objective")
+        settings = self._first.setup.settings.for_noise()
+        self._first = self._first.rescaled(1.0, settings=settings)
+        opt = self._first.rescaled(self.factor)
+        opt.ask_vectors(rows=slice(0, 1))
+        return opt
+
     def _may_try(self, opt: Optimizer) -> bool:
         """Return whether the budget allows for one more trial, and nothing has ended the search."""
-        ftarget, maxfevals, _, timeout = opt.budget
-        best = min(self._f0, *(np.nanmin(trial.values, initial=math.inf) for trial in self._trials))
-        spent = 1 + (len(self._trials) + 1) * opt.popsize
+        budget = opt.budget
+        best = min(
+            *self._f0, *(np.nanmin(trial.values, initial=math.inf) for trial in self._trials)
+        )
+        spent = len(self._f0) + (len(self._trials) + 1) * opt.popsize
         seconds = time.monotonic() - opt.record.started
         return (
-            (ftarget is None or best > ftarget)
+            (budget.ftarget is None or best > budget.ftarget)
             and best > -math.inf
-            and (maxfevals is None or spent <= maxfevals)
-            and (timeout is None or seconds < timeout)
+            and (budget.maxfevals is None or spent <= budget.maxfevals)
+            and (budget.timeout is None or seconds < budget.timeout)
         )
 
     def _optimizer(self, factor: float, but: int | None) -> Optimizer:
         """Return a search with another step size, told the values of all trials ``but`` one."""
         opt = self._first.rescaled(factor)
-        opt.tell_extra(np.array([self._f0]), lambda _: self._x0)
+        opt.tell_extra(self._f0, lambda _: self._x0)
         for i, trial in enumerate(self._trials):
             if i != but:
                 opt.tell_extra(trial.values, partial(self._candidate, trial.factor))
         return opt
 
     def _candidate(self, factor: float, i: int) -> Array:
-        return self._first.rescaled(factor).ask(rows=slice(i, i + 1))[0, ...]
+        rows: Array = self._first.rescaled(factor).ask_vectors(rows=slice(i, i + 1))
+        return rows[0, ...]
 
 
 def tell(opt: Optimizer, values: NDArray[np.float64]) -> None:

@@ -55,15 +55,16 @@ def map_variables(
     sides: Sides | None,
     is_integer: NDArray[np.bool_],
     deviations: NDArray[np.float64],
-    choices: tuple[tuple[int, ...], ...] = (),
+    choices: tuple[tuple[int, int], ...] = (),
 ) -> tuple[Box | None, Discrete | None]:
     """Return the map of the bounds, and the rounding of the variables that are not fixed.
 
-    Rounding keeps integers inside their bounds, so that the map of the bounds does not bend them.
+    Integers and choices keep inside their bounds by themselves: the map does not bend them.
     """
     box = discrete = None
     if sides is not None:
         searched = is_integer & (sides.low < sides.high)
+        searched[[column for column, _ in choices]] = True
         open_low, open_high = (
             np.where(searched, -np.inf, sides.low),
             np.where(searched, np.inf, sides.high),

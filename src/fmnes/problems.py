@@ -18,14 +18,16 @@ Rows are candidates: a problem takes an array of shape (n, d) or (d,), and retur
 in float64.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fmnes import _checks as checks
 from fmnes import kernels
 
 Vector = NDArray[np.float64]
@@ -46,6 +48,8 @@ class Problem:
     def __call__(self, x: ArrayLike) -> Vector:
         """Return the values of the rows of x, or the value of one vector x."""
         rows = np.asarray(x)
+        if rows.dtype.kind not in "biuf":
+            rows = checks.numbers("x", x, "real numbers")
         if rows.ndim not in (1, 2) or rows.shape[-1] != self.dim:
             raise ValueError(
                 f"x: expected shape ({self.dim},) or (n, {self.dim}), got {rows.shape}"
@@ -53,31 +57,59 @@ class Problem:
         return _values(self.function, rows)
 
 
+_ARGUMENTS: dict[str, Callable[[str, Any], Any]] = {
+    "dim": partial(checks.integer, least=1),
+    "seed": partial(checks.integer, least=0),
+    **dict.fromkeys(("ratio", "condition", "spread"), partial(checks.finite, above=0.0)),
+}
+_Arguments = ParamSpec("_Arguments")
+
+
+def _checked(make: Callable[_Arguments, Problem]) -> Callable[_Arguments, Problem]:
+    """Return a function that makes a problem and checks its arguments."""
+    signature = inspect.signature(make)
+
+    @wraps(make)
+    def checked(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Problem:
+        given = signature.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            if name in _ARGUMENTS:
+                given.arguments[name] = _ARGUMENTS[name](name, value)
+        return make(*given.args, **given.kwargs)
+
+    return checked
+
+
 # === The functions of the paper (its table I) ===
 
 
+@_checked
 def sphere(dim: int) -> Problem:
     """Return the sphere function: the sum of x_i^2."""
     return _problem("sphere", dim, _weighted_sphere, scale=np.ones(dim))
 
 
+@_checked
 def ktablet(dim: int, k: int | None = None) -> Problem:
     """Return sum_{i <= k} x_i^2 + sum_{i > k} (100 x_i)^2, by default with k = d/4."""
-    long = dim // 4 if k is None else k
+    long = dim // 4 if k is None else checks.integer("k", k, least=0)
     scale = np.where(np.arange(dim) < long, 1.0, 100.0)
     return _problem("ktablet", dim, _weighted_sphere, scale=scale)
 
 
+@_checked
 def ellipsoid(dim: int, ratio: float = 1000.0) -> Problem:
     """Return the sum of (ratio^((i-1)/(d-1)) x_i)^2; its Hessian has condition number ratio^2."""
     return _problem("ellipsoid", dim, _weighted_sphere, scale=_spread(ratio, dim))
 
 
+@_checked
 def rosenbrock(dim: int) -> Problem:
     """Return sum_{i < d} 100 (x_{i+1} - x_i^2)^2 + (x_i - 1)^2, a curved valley; 0 for d = 1."""
     return _problem("rosenbrock", dim, _rosenbrock, start=0.0, sigma0=0.5, optimum=1.0)
 
 
+@_checked
 def rastrigin(dim: int) -> Problem:
     """Return 10 d + sum (x_i^2 - 10 cos(2 pi x_i)), with local minima near integer vectors."""
     return _problem("rastrigin", dim, _rastrigin)
@@ -86,6 +118,7 @@ def rastrigin(dim: int) -> Problem:
 # === Rotated functions ===
 
 
+@_checked
 def cigar(dim: int, condition: float = 1e6, spread: float = 1.0, seed: int = 0) -> Problem:
     """Return a function with one long axis u: c |y|^2 - (c - 1) <u, y>^2.
 
@@ -97,6 +130,7 @@ def cigar(dim: int, condition: float = 1e6, spread: float = 1.0, seed: int = 0) 
     return _problem("cigar", dim, _two_scales, u=u, along=1.0, across=condition, scale=scale)
 
 
+@_checked
 def discus(dim: int, condition: float = 1e6, seed: int = 0) -> Problem:
     """Return a function with one short axis u: |x|^2 + (c - 1) <u, x>^2.
 
@@ -106,6 +140,7 @@ def discus(dim: int, condition: float = 1e6, seed: int = 0) -> Problem:
     return _problem("discus", dim, _two_scales, u=u, along=condition, across=1.0, scale=scale)
 
 
+@_checked
 def twoaxes(dim: int, condition: float = 1e6, seed: int = 0) -> Problem:
     """Return a rotated ellipsoid with d/2 long and d/2 short axes.
 
@@ -119,6 +154,7 @@ def twoaxes(dim: int, condition: float = 1e6, seed: int = 0) -> Problem:
 # === An implicit constraint ===
 
 
+@_checked
 def halfspaces(dim: int) -> Problem:
     """Return the sphere if all x_i >= 0 and +inf (infeasible) otherwise: a minimum in a corner."""
     return _problem("halfspaces", dim, _halfspaces, start=10.0)

@@ -1,5 +1,6 @@
 """The page of `fmnes watch` in headless Chromium, beside a run that goes on."""
 
+import json
 import re
 import signal
 import time
@@ -83,7 +84,8 @@ def test_the_page_follows_a_run_to_its_end(browser, url, tmp_path):
     assert text(browser, "failure-last") == "ValueError: <b>too large</b>"
     assert_curves(browser, columns)
     assert_hovering_shows_values(browser, columns)
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    severe = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert [entry for entry in severe if url in entry["message"]] == []  # not of an earlier page
 
 
 def assert_best_candidate(browser, x):
@@ -149,3 +151,21 @@ def test_the_page_says_when_nobody_answers(browser, tmp_path):
     until(lambda: text(browser, "state") == "waiting")
     end_of(process, signal.SIGINT)
     until(lambda: text(browser, "state") == "no answer")
+
+
+def test_named_variables_are_shown_by_name(browser, url, tmp_path):
+    (tmp_path / "objective.py").write_text("def f(p):\n    return p['rate'] + p['layers']\n")
+    space = {
+        "rate": {"type": "log", "low": 1e-3, "high": 1},
+        "layers": {"type": "int", "low": 1, "high": 9},
+    }
+    (tmp_path / "space.json").write_text(json.dumps(space))
+    words = "run objective:f --space space.json --rng 1 --maxiter 20 --out out --quiet --no-plot"
+    process = start(*words.split(), cwd=tmp_path)
+    process.communicate(timeout=60)
+    browser.get(url)
+    until(lambda: text(browser, "state") == "ended: maxiter")
+    best = result(tmp_path / "out")["best"]
+    shown = text(browser, "candidate-head")
+    assert shown == f"rate = {best['rate']}, layers = {best['layers']} (2 variables)"
+    assert text(browser, "about") == "cr-fm-nes, 2 variables, out"

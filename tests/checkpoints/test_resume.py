@@ -12,8 +12,9 @@ import fmnes
 # === The same bits ===
 
 
-@pytest.mark.parametrize("vectorized", [False, True])
-@pytest.mark.parametrize("restarts", [fmnes.IPOP(2), fmnes.BIPOP(2)], ids=repr)
+@pytest.mark.parametrize(
+    ("restarts", "vectorized"), [(fmnes.IPOP(2), False), (fmnes.BIPOP(2), True)], ids=repr
+)
 def test_it_ends_with_the_same_bits(path, restarts, vectorized):
     options = {
         "x0": [3.0] * 6,

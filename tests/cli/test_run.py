@@ -11,7 +11,7 @@ from cli.common import PROGRAM, assert_same, history, holes, result, rows, spher
 
 import fmnes
 from fmnes.cli import main
-from fmnes.cli._program import Program
+from fmnes.cli._program import ExternalProgram
 
 
 @pytest.fixture(autouse=True)
@@ -152,7 +152,7 @@ def test_a_program_gives_the_bits_of_the_function(way, tmp_path):
 def test_a_process_that_a_program_leaves_behind_is_not_waited_for(tmp_path):
     code = "import subprocess as s; print(s.Popen(['sleep', '20']).pid, file=open('pid', 'w'))"
     (tmp_path / "program.py").write_text(f"{code}; print(1.5)")
-    program = Program.parse(f"{sys.executable} program.py", str(tmp_path), str(tmp_path))
+    program = ExternalProgram.parse(f"{sys.executable} program.py", str(tmp_path), str(tmp_path))
     assert program(np.zeros(2)) == 1.5
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)  # an error if it has ended
 

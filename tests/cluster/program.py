@@ -19,9 +19,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from cluster.common import Counting, digest, ellipsoid
 
 import fmnes
+from cluster.common import Counting, digest, ellipsoid
 from fmnes import Cluster, EvaluationError, Evaluator
 from fmnes.evaluate.cluster._replica import Replica
 

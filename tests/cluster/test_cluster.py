@@ -4,6 +4,8 @@ import logging
 
 import numpy as np
 import pytest
+
+import fmnes
 from cluster.common import (
     OVER,
     LoadsForEver,
@@ -17,8 +19,6 @@ from cluster.common import (
     often_fails,
     unhurried,
 )
-
-import fmnes
 from fmnes import METHODS, Cluster, EvaluationError, Evaluator
 from fmnes.evaluate.cluster import _remote
 from fmnes.evaluate.cluster._replica import Replica

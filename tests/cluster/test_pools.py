@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
 from cluster import program
 
 pytestmark = pytest.mark.pools

@@ -320,7 +320,8 @@ def test_minimize_takes_the_same_steps(method):
         assert other.fun == opt.result.fun
         np.testing.assert_array_equal(other.x, opt.result.x)
         np.testing.assert_array_equal(other.mean, opt.result.mean)
-        assert (other.nfev, other.nit, other.status) == (1 + 20 * opt.popsize, 20, "maxiter")
+        of_x0 = 2 if method == "auto" else 1  # auto looks whether the objective is noisy
+        assert (other.nfev, other.nit, other.status) == (of_x0 + 20 * opt.popsize, 20, "maxiter")
 
 
 def test_the_table_is_what_the_readme_says():

@@ -4,6 +4,7 @@ The form is "NAME: expected ..., got ...": the argument, what was expected and w
 """
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -48,6 +49,8 @@ MINIMIZE = [
     ("x0", {"x0": {}}, TypeError, "{}"),
     ("x0", {"x0": [10**400]}, TypeError, "list"),
     ("x0", {"x0": None}, BAD, ""),
+    ("x0", {"x0": ([[1.0, np.nan], [0.0, 1.0]], [1.0, 2.0])}, ValueError, "[0, 1] = nan"),
+    ("x0", {"x0": ([[1.0, 2.0], [0.0, 1.0]], [np.inf, np.nan])}, ValueError, "inf and 1 others"),
     ("x0", {"x0": X0.astype(np.float16)}, TypeError, "float16"),
     ("sigma0", {"sigma0": 0}, ValueError, "sigma0 = 0.0"),
     ("sigma0", {"sigma0": -1.0}, ValueError, "sigma0 = -1.0"),
@@ -99,7 +102,6 @@ MINIMIZE = [
     ("bounds", {"bounds": [0, 2]}, TypeError, "[0, 2]"),
     ("bounds", {"bounds": "abc"}, TypeError, "'abc'"),
     ("bounds", {"bounds": fmnes.Bounds([0, 0], 9)}, ValueError, "shape (2,)"),
-    ("bounds", {"bounds": fmnes.Bounds("low", 9)}, TypeError, "'low'"),
     ("bounds", {"bounds": [(3, 3)] * 6}, ValueError, "none"),
     ("bounds", {"bounds": [(-1e308, 1e308)] * 6}, ValueError, "-1e+308"),
     ("bounds", {"bounds": [(-1e308, 1e308)] * 6, "sigma0": None}, ValueError, "-1e+308"),
@@ -139,6 +141,7 @@ MINIMIZE = [
     ("vectorized", {"vectorized": "no"}, TypeError, "'no'"),
     ("vectorized", {"vectorized": 1}, TypeError, "1"),
     ("workers", {"workers": 0}, ValueError, "0"),
+    ("workers", {"workers": -2}, ValueError, "-2"),
     ("workers", {"workers": "2"}, TypeError, "'2'"),
     ("workers", {"workers": 2, "vectorized": True}, ValueError, "2"),
     ("asynchronous", {"workers": 2, "asynchronous": 1}, TypeError, "1"),
@@ -163,6 +166,8 @@ MINIMIZE = [
     ("rng", {"rng": "seed"}, BAD, "'seed'"),
     ("rng", {"rng": 1.5}, BAD, "1.5"),
     ("rng", {"rng": -1}, BAD, "-1"),
+    ("rng", {"rng": True}, TypeError, "True"),
+    ("rng", {"rng": np.bool_(False)}, TypeError, "False"),
     ("callback", {"callback": 3}, TypeError, "3"),
     ("progress", {"progress": "yes"}, TypeError, "'yes'"),
     ("checkpoint", {"checkpoint": 3}, TypeError, "3"),
@@ -174,7 +179,9 @@ MINIMIZE = [
 
 
 def label(value):
-    return repr(value)[:50] if isinstance(value, dict) else ""
+    """The same in every process: a function's address is not part of it."""
+    shown = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+    return shown[:50] if isinstance(value, dict) else ""
 
 
 @pytest.mark.parametrize(("named", "wrong", "error", "came"), MINIMIZE, ids=label)
@@ -229,6 +236,7 @@ def checkpoint(**arguments):
     return fmnes.Checkpoint(**{"path": "run.npz", **arguments})
 
 
+DIMS = (0, -1, 2.5, "x", True)  # no number of variables
 SETTINGS = [
     (fmnes.CRFMNES, {"variant": "fast"}, "'fast'"),
     (fmnes.CRFMNES, {"eta_B": -1}, "-1"),
@@ -284,6 +292,27 @@ SETTINGS = [
     (fmnes.IPOP, {"n": 1, "factor": "2"}, "'2'"),
     (fmnes.BIPOP, {"n": 1.5}, "1.5"),
     (fmnes.BIPOP, {"n": None}, "None"),
+    (fmnes.Auto, {"adapt": np.array([1, 2])}, "array([1, 2])"),
+    (fmnes.Bounds, {"lb": "low"}, "'low'"),
+    (fmnes.Bounds, {"lb": 0.0, "ub": "high"}, "'high'"),
+    (fmnes.Bounds, {"lb": [[0.0]]}, "[[0.0]]"),
+    (fmnes.Bounds, {"ub": np.nan}, "nan"),
+    (fmnes.Constraints, {"functions": "a"}, "str: 'a'"),
+    (fmnes.Constraints, {"functions": 1}, "int: 1"),
+    (fmnes.Constraints, {"functions": [never]}, "function"),
+    (fmnes.Constraints, {"inequalities": 1, "tolerance": "x"}, "'x'"),
+    (fmnes.Constraints, {"inequalities": 1, "tolerance": -1.0}, "-1.0"),
+    (fmnes.Constraints, {"inequalities": -1}, "-1"),
+    (fmnes.Constraints, {"inequalities": 1, "equalities": "1"}, "'1'"),
+    (fmnes.History, {"rows": "a"}, "'a'"),
+    (fmnes.History, {"rows": np.zeros(3)}, "array"),
+    (fmnes.History, {"size": 0}, "0"),
+    *((make, {"dim": dim}, repr(dim)) for make in fmnes.problems.PROBLEMS.values() for dim in DIMS),
+    (fmnes.problems.ktablet, {"dim": 4, "k": -1}, "-1"),
+    (fmnes.problems.ellipsoid, {"dim": 4, "ratio": 0}, "0"),
+    (fmnes.problems.cigar, {"dim": 4, "condition": "1"}, "'1'"),
+    (fmnes.problems.cigar, {"dim": 4, "spread": np.inf}, "inf"),
+    (fmnes.problems.twoaxes, {"dim": 4, "seed": -1}, "-1"),
     (checkpoint, {"every": -1.0}, "-1.0"),
     (checkpoint, {"every": np.nan}, "nan"),
     (checkpoint, {"every": np.inf}, "inf"),
@@ -298,6 +327,47 @@ SETTINGS = [
 @pytest.mark.parametrize(("make", "wrong", "came"), SETTINGS, ids=label)
 def test_settings_out_of_range(make, wrong, came):
     assert_refused([*wrong][-1], BAD, came, make, **wrong)
+
+
+# === Methods of an Optimizer, a Space and others ===
+
+
+def asked(**arguments):
+    opt = fmnes.Optimizer(X0, 2.0, rng=1, **arguments)
+    opt.ask()
+    return opt
+
+
+SPACE = fmnes.Space({"a": fmnes.Real(0, 1), "b": fmnes.Int(1, 9)})
+RESULT = asked().result
+CALLS = [
+    ("args", lambda args: fmnes.reevaluate(never, RESULT, args=args), [1]),
+    ("n", lambda n: fmnes.reevaluate(never, RESULT, n), 1),
+    ("candidates", lambda candidates: asked().withdraw(candidates), []),
+    ("candidates", lambda candidates: asked().withdraw(candidates), [[0], [1, 2]]),
+    ("candidates", lambda candidates: asked().withdraw(candidates), [True]),
+    ("x", lambda x: asked().inject(x), [np.nan] * DIM),
+    ("x", lambda x: asked().inject(x), "abc"),
+    ("target", lambda target: asked().write_candidate(0, target), 3),
+    ("rows", lambda rows: asked().ask(rows=rows), slice("a", 2)),
+    ("rows", lambda rows: asked().ask(rows=rows), 3),
+    ("first", lambda first: RESULT.history.to_array(first), "a"),
+    ("path", lambda path: RESULT.history.to_csv(path), 3),
+    ("x", fmnes.problems.sphere(2), ["a", "b"]),
+    ("x", fmnes.problems.sphere(2), [1j, 2j]),
+    ("x", fmnes.problems.sphere(2), [1.0]),
+    ("figure", lambda figure: fmnes.plot_runs({"a": [([1], [2.0])]}, figure=figure), 3),
+    ("runs", fmnes.plot_runs, {"a": 3}),
+    ("runs", fmnes.plot_runs, {"a": [(["x"], [2.0])]}),
+    ("limits", lambda limits: fmnes.animate(never, [1.0, 2.0], 1.0, limits=limits), "a"),
+    ("x", SPACE.decode, "x"),
+    ("x", SPACE.decode, [[[0.0, 1.0]]]),
+]
+
+
+@pytest.mark.parametrize(("named", "call", "wrong"), CALLS)
+def test_a_wrong_argument_of_a_method(named, call, wrong):
+    assert_refused(named, BAD, "", lambda: call(wrong))
 
 
 def test_whole_numbers_are_converted():

@@ -44,7 +44,7 @@ def test_every_method_solves_what_it_can_hold(method, dim):
 # --- The unit of length, and the size of values ---------------------------------------------------
 
 
-@pytest.mark.parametrize("exponent", [996, -996, 100, -100])
+@pytest.mark.parametrize("exponent", [996, -996])
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_the_unit_of_length_does_not_matter(method, dim, exponent):
     """2^996 is 7e299. A factor that is a power of two changes no digit, so neither do the steps."""

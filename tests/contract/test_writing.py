@@ -60,11 +60,21 @@ def test_writing_takes_the_place_of_ask():
         (100, parts(), ValueError, "i: expected a candidate from 0 to 9, got 100"),
         (0, parts()[:1], ValueError, "target: expected arrays with 10 numbers in all.* got 6"),
         (0, np.zeros(10), TypeError, "target: expected a torch.nn.Module, or a list or dict"),
-        (0, [np.zeros(10, int)], TypeError, "real numbers, got .0. = a ndarray of dtype int64"),
-        (0, ["weights"], TypeError, "target: expected arrays of real numbers, got .0. = a str"),
+        (0, [np.zeros(10, int)], TypeError, "real numbers, got .0. = ndarray of dtype int64"),
+        (0, ["weights"], TypeError, "target: expected arrays of real numbers, got .0. = str"),
     ],
 )
 def test_what_is_refused(i, target, error, message):
     opt = search()
     with pytest.raises(error, match=message):
         opt.write_candidate(i, target)
+
+
+def test_injected_points_are_written_too():
+    """Whichever of `ask` and `write_candidate` is called first in a generation."""
+    asked, written, target = search(), search(), parts()
+    for opt in (asked, written):
+        opt.inject(np.full(10, 0.25))
+    written.write_candidate(0, target)
+    assert np.array_equal(flat(target), np.full(10, 0.25))
+    assert np.array_equal(written.ask(), asked.ask())

@@ -9,7 +9,7 @@ from fmnes.experiments import protocol
 from fmnes.experiments.cases import Table
 from fmnes.experiments.claims import claims
 from fmnes.experiments.protocol import FUNCTIONS, Trial, popsizes
-from fmnes.experiments.results import Row
+from fmnes.experiments.results import TrialResult
 from fmnes.experiments.verdicts import agreements
 
 
@@ -64,7 +64,7 @@ class World:
         count = int(10_000 * factor) if success else 999
         count += self.spread * number * (solver == protocol.PAPER)
         trial = Trial("evaluations", function, dim, popsize, *solver, number)
-        return Row(trial, 1, count + number, success, 0.0, 1.0, "")
+        return TrialResult(trial, 1, count + number, success, 0.0, 1.0, "")
 
     def _grid(self):
         parts = [*protocol.ABLATIONS, *protocol.ETA_B]
@@ -89,7 +89,7 @@ class World:
             for dim in protocol.TIME_DIMS:
                 for number in range(2):
                     trial = Trial("time", "sphere", dim, 20, *solver, number)
-                    yield Row(trial, 1, 20_000, False, 0.0, seconds(dim), "")
+                    yield TrialResult(trial, 1, 20_000, False, 0.0, seconds(dim), "")
 
 
 def judged(name, table):
@@ -247,7 +247,9 @@ def test_a_better_learning_rate_contradicts_the_fit():
 def verdict(ours, theirs, ours_solved=None, theirs_solved=None):
     """Compare evaluations of two implementations; how many trials succeeded (default: all)."""
     table = Table(
-        Row(Trial("evaluations", "sphere", 80, 18, *solver, k), 1, n, k < solved, 0.0, 1.0, "")
+        TrialResult(
+            Trial("evaluations", "sphere", 80, 18, *solver, k), 1, n, k < solved, 0.0, 1.0, ""
+        )
         for solver, counts, solved in (
             (protocol.PAPER, ours, len(ours) if ours_solved is None else ours_solved),
             (protocol.AUTHORS, theirs, len(theirs) if theirs_solved is None else theirs_solved),

@@ -11,7 +11,7 @@ import pytest
 from fmnes.cli import main
 from fmnes.experiments import figures, protocol, runner
 from fmnes.experiments.cases import Table
-from fmnes.experiments.results import HEADER, Row, read
+from fmnes.experiments.results import HEADER, TrialResult, read
 
 
 def paper(*words):
@@ -218,7 +218,7 @@ def test_mistakes_are_one_line(words, expected, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.csv").write_text("a,b\n")
     trial = protocol.Trial("evaluations", "sphere", 80, 18, *protocol.SAFE, 0)
-    row = Row(trial, trial.seed, 1, True, 0.0, 0.25, "")
+    row = TrialResult(trial, trial.seed, 1, True, 0.0, 0.25, "")
     (tmp_path / "one.csv").write_text(f"{HEADER}{row.to_line()}\n")
     status, message = error_of(words, capsys)
     assert status == 2

@@ -61,16 +61,16 @@ def has_its_versions(row):
 
 @pytest.mark.skipif(kernels.in_use != "native", reason="kept rows are of the compiled kernels")
 def test_kept_rows_come_out_the_same(rows, tmp_path):
-    """The shortest trial of each solver at each dimension up to 200."""
+    """The shortest trial of each solver at d = 80."""
     shortest = {}
     for row in sorted(rows.values(), key=lambda row: row.seconds):
         trial = row.trial
-        if trial.experiment == "evaluations" and trial.dim <= 200 and row.seconds < 1:
-            shortest.setdefault((trial.solver, trial.dim), row)
+        if trial.experiment == "evaluations" and trial.dim == 80 and row.seconds < 1:
+            shortest.setdefault(trial.solver, row)
     shortest = {key: row for key, row in shortest.items() if has_its_versions(row)}
     if not shortest:
         pytest.skip("needs the NumPy of the kept rows")
-    assert len(shortest) >= 30  # 41 with all packages
+    assert len(shortest) >= 15  # 22 with all packages
     lines = KEPT.read_text().splitlines(keepends=True)
     chosen = [",".join(map(str, row.trial)) + "," for row in shortest.values()]
     some = tmp_path / "some.csv"

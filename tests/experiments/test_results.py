@@ -4,15 +4,15 @@ import math
 
 import pytest
 
-from fmnes.benchmarking.log import appending
+from fmnes.benchmarking.lines import appending
 from fmnes.experiments.protocol import SAFE, Trial
-from fmnes.experiments.results import HEADER, Row, read, read_some
+from fmnes.experiments.results import HEADER, TrialResult, read, read_some
 
 TRIALS = [Trial("evaluations", "sphere", 10, 10, *SAFE, number) for number in range(3)]
 
 
 def row(trial, value=0.1 + 0.2):
-    return Row(trial, trial.seed, 100, True, value, 0.25, "fmnes 1, with a comma; and more")
+    return TrialResult(trial, trial.seed, 100, True, value, 0.25, "fmnes 1, with a comma; and more")
 
 
 def add(path, *rows):

@@ -11,13 +11,15 @@ from fmnes.benchmarking.statistics import Cell, Ratio, compare, typical
 from fmnes.experiments import protocol
 from fmnes.experiments.cases import Table
 from fmnes.experiments.protocol import Trial
-from fmnes.experiments.results import Row
+from fmnes.experiments.results import TrialResult
 
 
 def rows(evaluations, successes=None, solver=protocol.SAFE, function="sphere", popsize=18):
     successes = [True] * len(evaluations) if successes is None else successes
     return [
-        Row(Trial("evaluations", function, 80, popsize, *solver, k), 1, n, bool(s), 0.0, 1.0, "")
+        TrialResult(
+            Trial("evaluations", function, 80, popsize, *solver, k), 1, n, bool(s), 0.0, 1.0, ""
+        )
         for k, (n, s) in enumerate(zip(evaluations, successes, strict=True))
     ]
 

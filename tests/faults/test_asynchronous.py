@@ -1,9 +1,11 @@
 """Asynchronous searches in real processes: nobody waits, and faults cost one evaluation."""
 
+import math
 import os
 import pathlib
 import signal
 import time
+import zlib
 
 import numpy as np
 import pytest
@@ -104,3 +106,38 @@ def test_constraints_and_restarts(tmp_path):
     assert result.nfev == sum(run.nfev for run in result.restarts)
     assert np.diff(result.history["nfev"]).min() > 0
     assert result.history["nfev"][-1] == result.nfev
+
+
+def sleeps(x, folder):
+    """Take a lognormal time with coefficient of variation 1, which follows from x; log it."""
+    luck = np.random.default_rng(zlib.crc32(x.tobytes()))
+    begun = time.monotonic()  # one clock for all processes
+    time.sleep(luck.lognormal(math.log(0.03) - math.log(2) / 2, math.sqrt(math.log(2))))
+    line = f"{begun} {time.monotonic()}\n"
+    (pathlib.Path(folder) / f"{zlib.crc32(x.tobytes())}-{begun}").write_text(line)
+    return sphere(x)
+
+
+def utilisation(folder, workers):
+    """The share of the time, from the first evaluation to the last, that workers are busy."""
+    files = list(folder.iterdir())
+    begun, ended = np.array([file.read_text().split() for file in files], float).T
+    return (ended - begun).sum() / (workers * (ended.max() - begun.min()))
+
+
+def test_workers_are_busier_than_with_a_barrier(tmp_path):
+    """In real processes, both searches in the same test: a busy machine slows down both."""
+    busy = {}
+    for asynchronous in (False, True):
+        folder = tmp_path / str(asynchronous)
+        folder.mkdir()
+        with fmnes.Evaluator(
+            4, asynchronous=asynchronous, chunksize=None if asynchronous else 1
+        ) as evaluator:
+            result = fmnes.minimize(
+                sleeps, [3.0] * 5, 1.0, args=(str(folder),), workers=evaluator, popsize=8,
+                maxfevals=241, rng=1,
+            )  # fmt: skip
+        assert result.nfev == len(list(folder.iterdir())) == 241
+        busy[asynchronous] = utilisation(folder, 4)
+    assert busy[False] < busy[True] <= 1

@@ -66,9 +66,7 @@ def test_a_class_of_executors_is_a_factory():
 def test_a_pool_of_the_caller_that_breaks_cannot_be_rebuilt(log):
     with process_pool() as pool, Evaluator(pool, on_error="penalize") as evaluator:
         for _ in range(2):  # it is still broken the second time
-            with pytest.raises(
-                EvaluationError, match=r"workers: it broke .* pass a function that makes"
-            ):
+            with pytest.raises(EvaluationError, match=r"workers: .* broke .* pass a function"):
                 evaluator.evaluate(objectives.killed_always, (log,), X)
 
 

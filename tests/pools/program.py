@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from faults import objectives
-from pools import problems
+from pools import everything, problems
 
 import fmnes
 from fmnes.evaluate import Evaluator
@@ -278,6 +278,7 @@ SCENARIOS = {
     "optimize-large": optimizes(objectives.sphere, 3000),
     "is_interrupted": is_interrupted,
     "resumes": resumes,
+    "everything": everything.to_be_killed,
     # Where every chunk is a process or a job of its own.
     "raise-in-jobs": evaluates(objectives.raises, chunksize=4),
     "unpicklable-in-jobs": evaluates(objectives.raises_unpicklable, chunksize=4),

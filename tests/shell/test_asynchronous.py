@@ -238,6 +238,16 @@ def test_a_search_that_is_not_asynchronous_is_another_one(tmp_path):
         fmnes.minimize(sphere, [3.0] * 6, 2.0, rng=1, checkpoint=path)
 
 
+def test_a_search_that_resumes_on_more_workers_keeps_its_popsize(tmp_path):
+    path = tmp_path / "run.npz"
+    first = search(maxiter=5, checkpoint=path, workers=pool(12))
+    again = search(maxiter=9, checkpoint=path, workers=pool(30), resume="must")
+    assert first.restarts[0].popsize == again.restarts[0].popsize == 12
+    assert again.nit == 9
+    with pytest.raises(ValueError, match=r"popsize \(12 there\)"):
+        search(maxiter=9, checkpoint=path, workers=pool(12), popsize=14)
+
+
 @pytest.mark.arrays
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_searches_on_other_arrays_resume(library, tmp_path):

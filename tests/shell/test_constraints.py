@@ -1,5 +1,6 @@
 """Constraints with values: known solutions, every form, failures, and exact continuation."""
 
+import dataclasses
 import math
 import pickle
 
@@ -56,6 +57,36 @@ def test_every_method_with_an_equality_and_an_inequality(method):
     assert result.constr_violation == 0.0
     np.testing.assert_allclose(result.x, [1, 1, 1, 0], atol=1e-4)
     np.testing.assert_allclose(result.multipliers, 2.0, rtol=1e-2)
+
+
+@pytest.mark.parametrize("method", ["auto", "cr-fm-nes", "cma-es"])
+@pytest.mark.parametrize("start", [1.0, 3.0])
+@pytest.mark.parametrize("equalities", [1, 5])
+def test_an_equality_and_its_negative_are_the_same_search(method, start, equalities):
+    """min |x|^2, x[:k] = 2, sum(x) <= 2 d, from either side; the multipliers are -4 or 4."""
+
+    def fun(x, sign):
+        return sphere(x), [x.sum() - 20, *(sign * (x[:equalities] - 2))]
+
+    kinds = fmnes.Constraints(inequalities=1, equalities=equalities)
+    more = {"constraints": kinds, "method": method, "rng": 1, "maxfevals": 6000}
+    one, other = (fmnes.minimize(fun, [start] * 10, 0.5, args=(sign,), **more) for sign in (1, -1))
+    assert one.success
+    np.testing.assert_allclose(one.x, [2] * equalities + [0] * (10 - equalities), atol=1e-5)
+    np.testing.assert_allclose(one.multipliers[1:], -4, rtol=1e-3)
+    np.testing.assert_array_equal(one.x, other.x)
+    np.testing.assert_array_equal(one.multipliers[1:], -other.multipliers[1:])
+    assert one.nfev == other.nfev
+
+
+@pytest.mark.parametrize("method", ["auto", "cr-fm-nes"])
+def test_twenty_equalities_hold_to_their_tolerance(method):
+    """The values of candidates agree before all equalities do: that must not end the search."""
+    fixed = optimize.LinearConstraint(np.eye(20, 30), 2, 2)
+    result = fmnes.minimize(sphere, [1.0] * 30, 0.5, constraints=fixed, method=method, rng=1)
+    assert result.success
+    assert result.constr_violation == 0
+    assert result.fun == pytest.approx(80, rel=1e-7)
 
 
 def test_nonlinear_equality_agrees_with_slsqp():
@@ -287,6 +318,19 @@ def test_penalized_failures_of_a_constraint_function():
     assert "no mesh" in result.first_error
 
 
+def test_an_exception_at_x0_names_its_constraint():
+    ok, broken = ({"type": "ineq", "fun": fun} for fun in (sphere, lambda x: 1 / 0))
+    with pytest.raises(ZeroDivisionError) as info:
+        fmnes.minimize(sphere, [3.0] * 4, 1.0, constraints=[ok, broken])
+    assert any("constraints[1]" in note for note in info.value.__notes__)
+
+
+def test_none_is_no_value_of_a_constraint():
+    for g in (None, [None, 1.0], [1.0]):
+        with pytest.raises(TypeError, match="with 2 constraints for candidate 0, got"):
+            fmnes.minimize(lambda x, g=g: (sphere(x), g), [3.0] * 4, 1.0, constraints=2)
+
+
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
@@ -294,9 +338,13 @@ def test_penalized_failures_of_a_constraint_function():
             3,
             r"\(f, g\) with 3 constraints for candidate 0, got constraints of shape \(2,\)",
         ),
-        (fmnes.Constraints(equalities=1), r"with 1 constraints for candidate 0"),
+        (fmnes.Constraints(equalities=1), r"with 1 constraint for candidate 0"),
         ({"type": "ineq", "fun": lambda x: [[1.0]]}, "a number or a vector of real numbers"),
         ({"type": "ineq", "fun": lambda x: "no"}, "a number or a vector of real numbers"),
+        (
+            optimize.LinearConstraint(np.ones((1, 7)), 0, 1),
+            r"constraints.A: expected \d columns, one for each variable, got shape \(1, 7\)",
+        ),
         ({"type": "le", "fun": sphere}, "'ineq', 'eq', got 'le'"),
         ({"type": "eq"}, "a dict with 'type' and 'fun'"),
         ("x > 0", "expected a NonlinearConstraint"),
@@ -344,7 +392,7 @@ def test_constraints_are_either_functions_or_numbers(wrong):
 
 @pytest.mark.parametrize("wrong", [-1.0, [1.0, 2.0, 3.0], math.nan])
 def test_wrong_tolerances(wrong):
-    with pytest.raises(ValueError, match="tolerance: expected numbers >= 0, one or 2"):
+    with pytest.raises(ValueError, match=r"^tolerance: expected .*, got "):
         fmnes.Optimizer([1.0], 1.0, constraints=fmnes.Constraints(inequalities=2, tolerance=wrong))
 
 
@@ -358,6 +406,7 @@ def test_scipy_method():
     np.testing.assert_allclose(result.x, [1, 1, 0, 0], atol=1e-4)
 
 
+@pytest.mark.arrays
 @pytest.mark.parametrize("library", ["torch", "jax.numpy"])
 def test_array_libraries(library):
     xp = pytest.importorskip(library)
@@ -367,3 +416,49 @@ def test_array_libraries(library):
         opt.tell((x**2).sum(1), constraints=1 - x[:, :2])
     assert opt.result.constr_violation == 0.0
     np.testing.assert_allclose(np.asarray(opt.result.x), [1, 1, 0, 0], atol=2e-2)
+
+
+def contradictory(x):
+    return sphere(x), [1 - x[0], x[0]]  # x[0] >= 1 and x[0] <= 0
+
+
+def test_a_search_without_a_feasible_candidate_says_so():
+    result = fmnes.minimize(contradictory, [3.0] * 4, 1.0, constraints=2, rng=1, maxfevals=20_000)
+    assert not result.success
+    assert result.constr_violation > 0
+    assert "feasible candidate" in result.message
+    assert "noisy" not in result.message
+    running = fmnes.Optimizer([3.0] * 4, 1.0, constraints=2, rng=1).result
+    assert "feasible" not in running.message
+
+
+@pytest.mark.parametrize("end", [{"maxfevals": 500}, {}], ids=["early", "converged"])
+def test_a_warm_start_takes_over_the_multipliers(end):
+    """Without them, it looks for them again: 3305 evaluations after convergence, and not 201."""
+
+    def search(x0, **options):
+        return fmnes.minimize(sphere_above_1, x0, constraints=2, rng=2, **options)
+
+    first = search([3.0] * 4, sigma0=1.0, **end)
+    forgotten = search(dataclasses.replace(first, multipliers=None))
+    more = search(first)
+    assert more.success
+    np.testing.assert_allclose(more.x, [1, 1, 0, 0], atol=1e-5)
+    np.testing.assert_allclose(more.multipliers, 2.0, rtol=1e-3)
+    assert more.nfev < forgotten.nfev
+    moved = FORMS["dict"] | {"args": (2.0,)}
+    other = fmnes.minimize(sphere, first, 0.5, constraints=moved, rng=1)
+    np.testing.assert_allclose(other.multipliers, 4.0, rtol=1e-3)
+
+
+def test_a_warm_start_with_multipliers_resumes_from_its_checkpoint(tmp_path):
+    first = fmnes.minimize(sphere_above_1, [3.0] * 4, 1.0, constraints=2, rng=2, maxfevals=500)
+    options = {"constraints": 2, "rng": 1, "checkpoint": tmp_path / "run.npz"}
+    whole = fmnes.minimize(sphere_above_1, first, constraints=2, rng=1, maxiter=20)
+    fmnes.minimize(sphere_above_1, first, maxiter=5, **options)
+    resumed = fmnes.minimize(sphere_above_1, first, maxiter=20, **options)
+    np.testing.assert_array_equal(resumed.x, whole.x)
+    np.testing.assert_array_equal(resumed.multipliers, whole.multipliers)
+    changed = dataclasses.replace(first, multipliers=np.ones(2))
+    with pytest.raises(ValueError, match="multipliers"):
+        fmnes.minimize(sphere_above_1, changed, maxiter=20, **options)

@@ -89,11 +89,12 @@ def test_known_values_need_no_evaluation():
     points = np.random.default_rng(1).normal(size=(3, 10))
     opt.inject(points, sphere(points))
     x, known = opt.ask(), opt.known
-    assert known == dict(enumerate(sphere(points)))
+    assert known == dict(enumerate(sorted(sphere(points))))  # the best first
     values = np.array([np.nan if i in known else sphere(row) for i, row in enumerate(x)])
     opt.tell(values)
     assert opt.result.fun == min(sphere(points))
     assert opt.result.nfailed == 0
+    assert opt.nfev == 9  # without those that were known
 
 
 def test_points_beyond_half_of_a_generation_wait():
@@ -104,6 +105,132 @@ def test_points_beyond_half_of_a_generation_wait():
     assert (first[:3] == points[:3]).all()  # half of six pairs
     opt.tell(sphere(first))
     assert (opt.ask()[:2] == points[3:]).all()
+
+
+def test_many_points_with_values_take_part_in_a_few_generations():
+    """A thousand of them: the best popsize, the best first, after the points without a value."""
+    opt = fmnes.Optimizer(np.full(10, 3.0), 1.0, rng=1)
+    points = np.random.default_rng(1).normal(2.0, 1.0, (1000, 10))
+    opt.inject(points, sphere(points))
+    opt.inject(np.full(10, 0.7))
+    seen, rows = [], []
+    for _ in range(20):
+        x = opt.ask()
+        rows.append(x[0])
+        seen += opt.known.values()
+        opt.tell(sphere(x))
+    assert (rows[0] == 0.7).all()
+    assert seen == sorted(sphere(points))[: opt.popsize]
+    assert opt.nfev == 20 * opt.popsize - len(seen)
+
+
+@pytest.mark.parametrize("method", ["cr-fm-nes", "cma-es"])
+def test_a_thousand_good_points_save_evaluations(method):
+    """Of a search that is further; the median of seven searches."""
+    points, nfev = np.random.default_rng(1).normal(0.0, 0.1, (1000, 10)), {}
+    for injected in (False, True):
+        spent = []
+        for seed in range(7):
+            opt = fmnes.Optimizer(np.full(10, 30.0), 1.0, rng=seed, ftarget=1e-8, method=method)
+            if injected:
+                opt.inject(points, ellipsoid(points))
+            while not opt.stop():
+                run(opt, 1)
+            spent.append(opt.nfev)
+        nfev[injected] = np.median(spent)
+    assert nfev[True] < 0.95 * nfev[False]
+
+
+# --- Points from elsewhere in minimize ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [{}, {"vectorized": True}, {"workers": 2}])
+def test_a_callback_injects_points(how):
+    """The known point is not evaluated; the result is that of the same search by ask and tell."""
+    known, proposed = np.full(5, 0.5), np.full(5, 0.1)
+
+    def callback(result, inject):
+        if result.nit == 3:
+            inject(known, f=sphere(known))
+            inject(proposed)
+
+    result = fmnes.minimize(sphere, [3.0] * 5, 1.0, rng=1, maxiter=6, callback=callback, **how)
+    opt = fmnes.Optimizer([3.0] * 5, 1.0, rng=1)
+    run(opt, 3, sphere)
+    opt.inject([proposed])
+    opt.inject(known, f=sphere(known))
+    run(opt, 3, sphere)
+    assert result.nfev == opt.nfev + 1  # with x0
+    assert (result.x == opt.result.x).all()
+    assert (result.mean == opt.result.mean).all()
+
+
+def test_a_search_that_resumes_has_the_points_of_its_callback(tmp_path):
+    calls = []
+
+    def search(generations, callback, path=None):
+        return fmnes.minimize(
+            sphere, [3.0] * 5, 1.0, rng=1, maxiter=generations, callback=callback,
+            checkpoint=None if path is None else fmnes.Checkpoint(path, every=1000),
+        )  # fmt: skip
+
+    def callback(result, inject):
+        calls.append(result.nit)
+        if result.nit == 3:
+            inject(np.full((6, 5), 0.1) * np.arange(6)[:, None])
+
+    def stops(result, inject):
+        callback(result, inject)
+        if result.nit == 4:
+            raise MemoryError
+
+    undisturbed = search(10, callback)
+    with pytest.raises(MemoryError):
+        search(10, stops, tmp_path / "run.npz")
+    calls.clear()
+    resumed = search(10, callback, tmp_path / "run.npz")
+    assert calls[0] == 4  # the points of the third generation are in the file
+    assert (resumed.x == undisturbed.x).all()
+    assert (resumed.mean == undisturbed.mean).all()
+    assert resumed.nfev == undisturbed.nfev
+
+
+def test_points_wait_for_the_next_run():
+    def callback(result, inject):
+        if len(result.restarts) == 1:
+            inject(np.zeros(5), f=0.5)  # until the last generation of the first run
+
+    result = fmnes.minimize(
+        lambda x: sphere(np.floor(x)) + 1, [3.0] * 5, 1.0, rng=1, restarts=1, callback=callback
+    )
+    assert result.restarts[1].fun == 0.5
+
+
+def test_callbacks_with_defaults_get_one_argument():
+    seen = []
+
+    def callback(result, log=seen):
+        log.append(result.nit)
+
+    fmnes.minimize(sphere, [3.0] * 5, 1.0, rng=1, maxiter=2, callback=callback)
+    fmnes.minimize(sphere, [3.0] * 5, 1.0, rng=1, maxiter=2, callback=lambda *a: seen.append(a))
+    assert seen[:2] == [1, 2]
+    assert all(len(arguments) == 1 for arguments in seen[2:])
+
+
+def test_asynchronous_searches_take_no_points():
+    with pytest.raises(ValueError, match="inject: expected a search that is not asynchronous"):
+        fmnes.minimize(
+            sphere, [3.0] * 5, 1.0, rng=1, workers=2, asynchronous=True,
+            callback=lambda result, inject: inject(np.zeros(5)),
+        )  # fmt: skip
+
+
+def test_tell_names_inject_for_points_of_somebody_else():
+    opt = fmnes.Optimizer([3.0] * 5, 1.0, rng=1)
+    x = opt.ask()
+    with pytest.raises(ValueError, match=r"evaluated elsewhere to inject\(x, f\)"):
+        opt.tell(x + 1, sphere(x + 1))
 
 
 @pytest.mark.parametrize("moment", ["waiting", "asked"])
@@ -160,6 +287,36 @@ def test_points_of_a_space_are_dicts():
         opt.inject({"layer": 7})
 
 
+@pytest.mark.parametrize("f", [None, -100.0])
+@pytest.mark.parametrize("x", [[12, 1], [-1, 1], [2.5, 1], [[2, 1], [3, 0.9]]])
+def test_points_between_or_beyond_the_integers_are_refused(x, f):
+    """The value belongs to x, and not to the integers next to it."""
+    opt = fmnes.Optimizer([4.0, 4.0], 2.0, bounds=[(0, 9)] * 2, integrality=1, rng=1)
+    with pytest.raises(ValueError, match=r"x: expected points with an integer .* got x\["):
+        opt.inject(x, f if np.ndim(x) == 1 else None)
+    assert opt.known == {}
+
+
+@pytest.mark.parametrize(
+    ("point", "message"),
+    [
+        ({"layers": 3}, "x: expected a value of every variable, got none of act, rate"),
+        ({"layers": 3.5, "act": "elu", "rate": 0.1}, "x: expected points with an integer"),
+        ({"layers": 9, "act": "elu", "rate": 0.1}, "expected numbers between 1 and 8"),
+        ({"layers": 3, "act": "elu", "rate": 0.25}, "x: expected points with an integer"),
+    ],
+)
+def test_wrong_points_of_a_space(point, message):
+    choice = fmnes.Choice(["relu", "gelu", "elu"])
+    rate = fmnes.Real(0.1, 0.9, step=0.1)
+    space = fmnes.Space({"layers": fmnes.Int(1, 8), "act": choice, "rate": rate})
+    opt = fmnes.Optimizer(space, rng=1)
+    for step in range(1, 10):  # steps of a real number are integers up to rounding
+        opt.inject({"layers": 8, "act": "elu", "rate": step / 10}, f=1.0)
+    with pytest.raises(ValueError, match=message):
+        opt.inject(point, f=1.0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -197,6 +354,7 @@ def test_withdrawn_candidates_have_no_value_and_do_not_count():
     opt.tell(f)
     assert opt.result.fun == np.sort(f)[1]
     assert opt.result.nfailed == 0
+    assert opt.nfev == opt.popsize - 1
 
 
 def test_withdrawn_candidates_neither_attract_nor_repel():
@@ -223,6 +381,7 @@ def test_wrong_withdrawals():
         opt.withdraw(range(opt.popsize))
 
 
+@pytest.mark.arrays
 @pytest.mark.parametrize("library", ["torch", "jax.numpy"])
 def test_array_libraries(library):
     xp = pytest.importorskip(library)
@@ -279,9 +438,44 @@ def test_the_best_point_of_the_data_is_evaluated():
     assert result.fun <= f.min()
 
 
+def test_a_start_from_data_of_named_variables():
+    space = fmnes.Space(
+        {
+            "rate": fmnes.Log(1e-5, 1.0),
+            "layers": fmnes.Int(1, 30),
+            "act": fmnes.Choice(["relu", "gelu", "elu"]),
+            "bias": fmnes.Choice([False, True]),
+        }
+    )
+
+    def loss(p):
+        wrong = (p["act"] != "gelu") + (not p["bias"])
+        return np.log(p["rate"] / 1e-3) ** 2 + (p["layers"] - 21) ** 2 + 10 * wrong
+
+    points = [space.decode(x) for x in fmnes.Optimizer(space, rng=1, popsize=400).ask_vectors()]
+    values = [loss(p) for p in points]
+    best = np.argsort(values)[:40]
+    opt = fmnes.Optimizer((space, points, values), rng=1)
+    start = space.decode(opt.result.mean)
+    rates = [np.log(points[i]["rate"]) for i in best]
+    assert np.log(start["rate"]) == pytest.approx(np.mean(rates), abs=1e-6)
+    assert start["act"] == "gelu"
+    warm = fmnes.minimize(loss, (space, points, values), rng=1, ftarget=1e-4)
+    cold = fmnes.minimize(loss, space, rng=1, ftarget=1e-4)
+    assert warm.success
+    assert warm.best["act"] == "gelu"
+    assert warm.nfev < cold.nfev
+    same = [{**p, "layers": 20} for p in points]  # a constant column of integers
+    assert fmnes.Optimizer((space, same, values), rng=1).ask()
+    with pytest.raises(ValueError, match=r"x0\[1\]: expected a value of every variable"):
+        fmnes.Optimizer((space, [{"rate": 0.1}, {"rate": 0.2}], [1.0, 2.0]))
+
+
 @pytest.mark.parametrize(
     ("x0", "message"),
     [
+        ((np.ones((3, 2)), np.ones((3, 1))), r"got shapes \(3, 2\) and \(3, 1\)"),
+        (([[1.0, 2.0], [2.0, 3.0]], [[1.0], [2.0]]), r"got shapes \(2, 2\) and \(2, 1\)"),
         ((np.ones((3, 2)), np.ones(2)), "got shapes"),
         ((np.ones((1, 2)), np.ones(1)), "at least two points"),
         ((np.ones((3, 2)), np.ones(3)), "the same value of variable 0 in all points"),
@@ -291,3 +485,5 @@ def test_the_best_point_of_the_data_is_evaluated():
 def test_wrong_data(x0, message):
     with pytest.raises(ValueError, match=message):
         fmnes.Optimizer(x0)
+    with pytest.raises(TypeError, match=r"x0: expected points and values as a tuple \(X, F\)"):
+        fmnes.minimize(sphere, list(x0))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmnes
-from fmnes._discrete import Discrete, Margin, least_probability
+from fmnes._discrete import Discrete, least_probability
 
 NORMAL = NormalDist()
 METHODS = ["auto", "cr-fm-nes", "sep-cma", "vd-cma"]
@@ -62,12 +62,18 @@ def test_without_integers_nothing_changes(method):
     assert plain.mean.tobytes() == zeros.mean.tobytes()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("library", ["numpy", "torch", "jax.numpy", "array_api_strict"])
+LIBRARIES = [
+    *(("numpy", dtype) for dtype in ("float32", "float64")),
+    *(("array_api_strict", dtype) for dtype in ("float32", "float64")),
+    *(pytest.param("torch", dtype, marks=pytest.mark.arrays) for dtype in ("float32", "float64")),
+    # JAX has float64 only after a switch for the whole process.
+    pytest.param("jax.numpy", "float32", marks=pytest.mark.arrays),
+]
+
+
+@pytest.mark.parametrize(("library", "dtype"), LIBRARIES)
 def test_any_array_library(library, dtype):
     xp = pytest.importorskip(library)
-    if library == "jax.numpy" and dtype == "float64":
-        pytest.skip("JAX has float64 only after a switch for the whole process")
     x0 = xp.asarray([0.0, 0, 1, 0.0, 7], dtype=getattr(xp, dtype))
     opt = fmnes.Optimizer(x0, bounds=BOUNDS, integrality=INTEGRALITY, rng=1)
     for _ in range(10):
@@ -84,32 +90,26 @@ def test_any_array_library(library, dtype):
 
 
 def records(xp=np):
-    """A binary variable, one of eight values, a real, and choices of two and of three options."""
-    low, high = np.array([0.0, -3, 0, 0, 0, 0, 0, 0]), np.array([1.0, 4, 0, 0, 0, 0, 0, 0])
-    is_integer = np.array([1, 1, 0, 0, 0, 0, 0, 0], bool)
-    like = xp.zeros(8, dtype=xp.float64)
-    return Discrete.build(xp, like, low, high, is_integer, ((3, 4), (5, 6, 7)))
+    """A binary variable, one of eight values, a real, and choices of three and of four options."""
+    low, high = np.array([0.0, -3, 0, 0, 0]), np.array([1.0, 4, 0, 0, 0])
+    is_integer = np.array([1, 1, 0, 0, 0], bool)
+    like = xp.zeros(5, dtype=xp.float64)
+    return Discrete.build(xp, like, low, high, is_integer, ((3, 3), (4, 4)))
 
 
 def transcribed_margin(centre, deviations):
-    """(2), (3) and (4) of `_discrete`, variable by variable."""
+    """(2) and (3) of `_discrete`, variable by variable."""
     alpha = 1 - 0.73 ** (1 / 4)
-    centre, s = list(centre), list(deviations)
+    centre, s = [*centre[:2], 0, 0, 0], [*deviations[:3], 1.0, 1.0]
     for j, low, high, tail in ((0, 0, 1, alpha), (1, -3, 4, alpha / 2)):
         q = NORMAL.inv_cdf(1 - tail)
         s[j] = max(s[j], 1 / (2 * q))
         centre[j] = min(max(centre[j], low + 0.5 - q * s[j]), high - 0.5 + q * s[j])
-    for options in ((3, 4), (5, 6, 7)):
-        q = NORMAL.inv_cdf(1 - alpha / (len(options) - 1))
-        leader = max(centre[k] for k in options)
-        for k in options:
-            s[k] = 1.0
-            centre[k] = -min(leader - centre[k], q * math.sqrt(2))
     return centre, s
 
 
 def transcribed_shift(centre, s, e, w):
-    """(5) and (6) of `_discrete`, candidate by candidate."""
+    """(5) of `_discrete`, candidate by candidate."""
     shift = [0.0] * len(centre)
     for weight, row in zip(w, e, strict=True):
         for j, low, high in ((0, 0, 1), (1, -3, 4)):
@@ -121,18 +121,6 @@ def transcribed_shift(centre, s, e, w):
             b = math.inf if v == high else (v + 0.5 - centre[j]) / s[j]
             mass = NORMAL.cdf(b) - NORMAL.cdf(a)
             shift[j] += weight * s[j] * (NORMAL.pdf(a) - NORMAL.pdf(b)) / mass
-        for options in ((3, 4), (5, 6, 7)):
-            leader = max(options, key=lambda k: centre[k])
-            winner = max(options, key=lambda k: row[k])
-            if winner != leader:
-                shift[leader] += weight * (row[leader] - centre[leader])
-                shift[winner] += weight * (row[winner] - centre[winner])
-                continue
-            for k in set(options) - {leader}:
-                g = (centre[leader] - centre[k]) / math.sqrt(2)
-                pull = NORMAL.pdf(g) / NORMAL.cdf(g) / math.sqrt(2)
-                shift[leader] += weight * pull
-                shift[k] -= weight * pull
     return shift
 
 
@@ -140,17 +128,16 @@ def transcribed_shift(centre, s, e, w):
 def test_the_margin_and_what_the_centre_learns_are_the_equations(xp):
     rng, discrete = np.random.default_rng(1), records(xp)
     for _ in range(50):
-        centre, deviations = 3 * rng.standard_normal(8), np.exp(2 * rng.standard_normal(8))
+        centre, deviations = 3 * rng.standard_normal(5), np.exp(2 * rng.standard_normal(5))
         kept, scale = discrete.kept(xp.asarray(centre), xp.asarray(deviations))
         expected, s = transcribed_margin(centre, deviations)
         np.testing.assert_allclose(np.asarray(kept), expected, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(np.asarray(scale) * deviations, s, rtol=1e-12)
-        e = expected + np.asarray(s) * rng.standard_normal((6, 8))
+        e = expected + np.asarray(s) * rng.standard_normal((6, 5))
         w = rng.dirichlet(np.ones(6))
         shift = discrete.shift(kept, xp.asarray(np.asarray(s)), xp.asarray(e), xp.asarray(w))
         # The normal distribution function is an approximation to 3e-4.
         reference = np.array(transcribed_shift(expected, s, e, w))
-        reference[2] = 0
         np.testing.assert_allclose(np.asarray(shift), reference, rtol=3e-3, atol=3e-3)
 
 
@@ -158,7 +145,7 @@ def test_every_integer_leaves_its_value_with_the_promised_probability():
     """Wherever the centre is and however small the deviations are."""
     rng, discrete, alpha = np.random.default_rng(1), records(), least_probability(4)
     for size in np.logspace(-12, 3, 60):
-        centre, deviations = 4 * rng.standard_normal(8), np.full(8, size)
+        centre, deviations = 4 * rng.standard_normal(5), np.full(5, size)
         centre, scale = discrete.kept(centre, deviations)
         s = scale * deviations
         for j, low, high in ((0, 0, 1), (1, -3, 4)):
@@ -170,24 +157,90 @@ def test_every_integer_leaves_its_value_with_the_promised_probability():
             assert below + above >= 0.999 * least
 
 
+def wide(low=-3, high=16):
+    bounds = np.array([float(low)]), np.array([float(high)])
+    return Discrete.build(np, np.zeros(1), *bounds, np.array([True]))
+
+
+def test_nine_or_more_values_mirror_at_the_ends_of_the_range():
+    walk = [*range(-3, 17), *range(16, -4, -1)]  # there and back, both ends twice
+    e = np.arange(-3.0 - 40, -3.0 + 80)[:, None]
+    assert wide().rounded(e)[:, 0].tolist() == walk * 3
+    few = Discrete.build(np, np.zeros(1), np.zeros(1), np.full(1, 7.0), np.array([True]))
+    assert few.rounded(np.array([[-9.0], [3.2], [12.0]]))[:, 0].tolist() == [0, 3, 7]
+
+
+def test_mirrored_integers_keep_their_margin_and_learn_by_the_equations():
+    rng, discrete = np.random.default_rng(1), wide()
+    alpha = least_probability(1)
+    for size in np.exp(rng.uniform(-9, 4, 200)):
+        centre, scale = discrete.kept(30 * rng.standard_normal(1), np.array([size]))
+        s = scale * size
+        assert s <= 10  # half the number of values
+        v = discrete.rounded(centre)[0]
+        e = (centre + s * rng.standard_normal(100_000)[:, None])[:, 0]
+        same = discrete.rounded(e[:, None])[:, 0] == v
+        assert np.mean(~same) > 0.98 * alpha / 2
+        # Thresholds by search: the numbers around the centre at which the value changes.
+        grid = centre[0] + np.arange(-2.2, 2.2, 1e-4)
+        equal = discrete.rounded(grid[:, None])[:, 0] == v
+        a = grid[: len(grid) // 2][~equal[: len(grid) // 2]].max()
+        b = grid[len(grid) // 2 :][~equal[len(grid) // 2 :]].min()
+        law, w = NormalDist(centre[0], s[0]), np.full(9, 1 / 9)
+        inside = s[0] ** 2 * (law.pdf(a) - law.pdf(b)) / (law.cdf(b) - law.cdf(a))
+        moves = np.where(same[:9], inside, e[:9] - centre[0])
+        shift = discrete.shift(centre, s, e[:9, None], w)
+        np.testing.assert_allclose(shift[0], moves.mean(), rtol=5e-3, atol=5e-3 * max(1, s[0]))
+
+
+@pytest.mark.parametrize("centre", [-30.0, -4.0, 3.0, 18.0, 31.0])
+def test_the_image_of_a_value_that_is_nearest_to_the_centre(centre):
+    discrete = wide()
+    margin = discrete.start(np.zeros(1), np.ones(1))
+    margin = margin._replace(centre=np.array([centre]), scale=np.array([2.0]))
+    for value in range(-3, 17):
+        y = discrete.search_of(margin, np.ones(1), np.array([float(value)]))
+        e = discrete.latent(margin, np.ones(1), y)
+        assert discrete.rounded(e)[0] == value
+        assert abs(e[0] - centre) < 20
+
+
+@pytest.mark.parametrize("method", ["auto", "cr-fm-nes", "sep-cma", "vd-cma"])
+@pytest.mark.parametrize(("most", "optimum"), [(100, 1), (1000, 999), (10_000, 100), (1000, 0)])
+def test_an_optimum_near_the_end_of_a_wide_range_is_found(method, most, optimum):
+    """Without the mirrors, the search ends on the plateau beyond the range, with success."""
+    for dim in (1, 5, 20):
+        result = fmnes.minimize(
+            lambda x: ((x - optimum) ** 2).sum(axis=-1),
+            *([most / 2] * dim,),
+            bounds=[(0, most)] * dim,
+            integrality=1,
+            method=method,
+            vectorized=True,
+            ftarget=0,
+            maxfevals=1500 + 300 * dim,
+            rng=1,
+        )
+        assert result.fun == 0, dim
+
+
 def test_the_centre_stays_where_it_is_on_average_without_selection():
-    """Equal weights for many candidates: the expectation of (5) and (6) is 0."""
+    """Equal weights for many candidates: the expectation of (5) is 0."""
     rng, discrete = np.random.default_rng(1), records()
-    centre, s = np.array([0.2, 1.3, 0, 0, -0.8, 0, -0.5, -2.0]), np.ones(8)
-    s[:2] = 0.4, 0.3
+    centre, s = np.array([0.2, 1.3, 0, 0, 0]), np.array([0.4, 0.3, 1, 1, 1])
     count = 400_000
-    e = centre + s * rng.standard_normal((count, 8))
+    e = centre + s * rng.standard_normal((count, 5))
     shift = discrete.shift(centre, s, e, np.full(count, 1 / count))
-    # (6) looks at pairs of options, so that three options of similar chances are approximate.
-    assert np.abs(shift[:5]).max() < 3e-3
-    assert np.abs(shift[5:]).max() < 0.1
+    assert np.abs(shift).max() < 3e-3
 
 
 def test_latent_numbers_are_those_of_the_search_for_reals():
     discrete = records()
-    margin = Margin(np.full(8, 5.0), np.full(8, 2.0), np.zeros(8))
-    y = np.arange(8.0)
-    assert discrete.latent(margin, np.ones(8), y).tolist() == [3, 5, 2, 9, 11, 13, 15, 17]
+    margin = discrete.start(np.array([0.0, 0, 0, -1, 2]), np.ones(5))
+    margin = margin._replace(centre=np.array([5.0, 5, 0, 0, 0]), scale=np.full(5, 2.0))
+    y = np.array([0.0, 1, 2, -3, 4])
+    assert discrete.latent(margin, np.ones(5), y).tolist() == [3, 5, 2, 0, 3]
+    assert discrete.latent_mean(margin, np.ones(5))[[0, 1, 2, 4]].tolist() == [5, 5, 1, 2]
 
 
 # === Problems ===

@@ -1,5 +1,6 @@
 """Each rule that ends a search fires when it should, and not before."""
 
+import itertools
 import math
 
 import numpy as np
@@ -106,14 +107,13 @@ def test_a_converged_run_ends_by_itself(method, problem):
     assert result.nfev < 200_000
 
 
-@pytest.mark.parametrize(("method", "problem"), CASES)
-def test_a_slow_run_is_not_ended_before_its_target(method, problem):
+@pytest.mark.parametrize("method", fmnes.METHODS)
+def test_a_slow_run_is_not_ended_before_its_target(method):
     """A twentieth of sigma0 and ten times the distance: slow to start, and f spans 20 decades."""
-    problem = PROBLEMS[problem](10)
-    start = problem.x0 if problem.name == "rosenbrock" else 10 * problem.x0
-    result = run(problem, start, problem.sigma0 / 20, method=method, ftarget=1e-12)
-    reached = result.status == "ftarget"
-    assert reached or abs(result.fun - 3.9866) < 1e-3
+    name = "ellipsoid" if "ellipsoid" in CAN[method] else "sphere"
+    problem = PROBLEMS[name](10)
+    result = run(problem, 10 * problem.x0, problem.sigma0 / 20, method=method, ftarget=1e-12)
+    assert result.status == "ftarget"
 
 
 def test_a_slow_valley_of_100_variables_is_not_ended_early():
@@ -159,8 +159,9 @@ def test_flat():
     assert result.sigma == 2.0
 
 
-@pytest.mark.parametrize("method", fmnes.METHODS)
-@pytest.mark.parametrize("dim", [2, 10, 40])
+@pytest.mark.parametrize(
+    ("dim", "method"), [*itertools.product([2, 10], fmnes.METHODS), (40, "cr-fm-nes")]
+)
 def test_pure_noise_ends_by_a_named_rule(method, dim):
     rng = np.random.default_rng(dim)
     result = run(

@@ -7,10 +7,11 @@ import pytest
 
 import fmnes
 from fmnes import Auto
-from fmnes._trials import Trial, judge, parts
+from fmnes._trials import TriedStep, judge, parts
 
 D = 200
 X0 = np.full(D, 3.0)
+AUTO = Auto(adapt=None)  # which does not evaluate x0 twice
 
 
 def sphere(x):
@@ -18,7 +19,7 @@ def sphere(x):
 
 
 def search(fun=sphere, sigma0=1.0, x0=X0, **options):
-    options = {"method": "auto", "maxiter": 5, "rng": 1, **options}
+    options = {"method": AUTO, "maxiter": 5, "rng": 1, **options}
     return fmnes.minimize(fun, x0, sigma0, **options)
 
 
@@ -229,7 +230,7 @@ def test_the_factor_of_a_quadratic_function_takes_one_trial():
     y = np.random.default_rng(0).standard_normal(10)
 
     def trial(s):
-        return Trial(s, pairs(3.0 * s * y, np.full(10, 2.0 * s**2)))
+        return TriedStep(s, pairs(3.0 * s * y, np.full(10, 2.0 * s**2)))
 
     first = judge([trial(100.0)], 0.0, math.inf)
     assert first.factor is not None
@@ -237,6 +238,6 @@ def test_the_factor_of_a_quadratic_function_takes_one_trial():
 
 
 def test_flat_values_say_nothing():
-    assert judge([Trial(1.0, np.full(20, 5.0))], 5.0, math.inf) == (0, None)
-    assert judge([Trial(1.0, np.full(20, np.nan))], 5.0, math.inf) == (0, None)
-    assert judge([Trial(1.0, np.full(20, np.inf))], 5.0, math.inf) == (0, None)
+    assert judge([TriedStep(1.0, np.full(20, 5.0))], 5.0, math.inf) == (0, None)
+    assert judge([TriedStep(1.0, np.full(20, np.nan))], 5.0, math.inf) == (0, None)
+    assert judge([TriedStep(1.0, np.full(20, np.inf))], 5.0, math.inf) == (0, None)

@@ -9,8 +9,10 @@ import pytest
 import fmnes
 from fmnes.algorithms import METHODS
 
-# auto would find a better sigma0.
-AS_GIVEN = [fmnes.Auto(check_sigma0=False) if name == "auto" else name for name in METHODS]
+# auto would find a better sigma0, and evaluate x0 twice.
+AS_GIVEN = [
+    fmnes.Auto(check_sigma0=False, adapt=None) if name == "auto" else name for name in METHODS
+]
 X0 = np.array([0.01, -0.02, 0.015, 0.0, 0.005])
 
 
@@ -151,12 +153,12 @@ def test_a_search_that_ends_around_x0_resumes_exactly(end_at, tmp_path):
 
 
 def test_the_result_of_a_search_on_disk_has_x0(tmp_path):
+    from fmnes._parallel import read_result
     from fmnes._result import Status
-    from fmnes._runs import Runs
 
     path = tmp_path / "run.npz"
     far_too_wide(checkpoint=path)
-    read = Runs.read(path, Status.RUNNING)
+    read = read_result(path, Status.RUNNING)
     assert read.fun == sphere(X0)
     np.testing.assert_array_equal(read.x, X0)
 

@@ -80,14 +80,13 @@ def animate(
     checks.function("fun", fun)
     checks.integer("maxiter", maxiter, least=1)  # here it may not be None
     checks.finite("interval", interval, above=0)
+    given = None if limits is None else _read_limits(limits)
     opt = Optimizer(x0, sigma0, method=method, popsize=popsize, rng=rng, maxiter=maxiter)
     if opt.dim != 2:
         raise ValueError(f"x0: expected two variables, got {opt.dim}")
     figure = style.make_figure("animate", style.read_width(width), width)
     frames = record(fun, opt)
-    box = _extent(frames) if limits is None else np.asarray(limits, dtype=np.float64)
-    if box.shape != (2, 2) or not (box[:, 0] < box[:, 1]).all():
-        raise ValueError(f"limits: expected [(low, high), (low, high)], got {limits!r}")
+    box = _extent(frames) if given is None else given
 
     from matplotlib.animation import FuncAnimation
 
@@ -121,6 +120,15 @@ def ellipse(frame: Frame, deviations: float) -> NDArray[np.float64]:
     variances, axes = np.linalg.eigh(frame.covariance)
     root = axes * np.sqrt(np.maximum(variances, 0))
     return np.asarray(frame.mean + deviations * (root @ circle).T)
+
+
+def _read_limits(limits: Any) -> NDArray[np.float64]:
+    """Return the lower and upper limit of each axis."""
+    expected = "[(low, high), (low, high)]"
+    box = checks.numbers("limits", limits, expected)
+    if box.shape != (2, 2) or not (box[:, 0] < box[:, 1]).all():
+        raise ValueError(f"limits: expected {expected}, got {limits!r}")
+    return box
 
 
 def _extent(frames: list[Frame]) -> NDArray[np.float64]:

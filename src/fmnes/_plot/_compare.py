@@ -59,7 +59,7 @@ def plot_runs(
     groups = _read(runs)
     if fopt is not None:
         checks.finite("fopt", fopt)
-    figure = figure or style.make_figure("plot_runs", style.read_width(width), 0.75 * width)
+    figure = _figure("plot_runs", figure, width)
     axes = figure.subplots()
     found = [best[np.isfinite(best)] for pairs in groups.values() for _, best in pairs]
     log = fopt is not None or (any(len(b) for b in found) and all((b > 0).all() for b in found))
@@ -113,7 +113,7 @@ def plot_ecdf(
     if values.ndim != 1 or values.size == 0 or np.isnan(values).any():
         raise ValueError(f"targets: expected numbers, got {targets!r}")
     unit = 1 if dim is None else checks.integer("dim", dim, least=1)
-    figure = figure or style.make_figure("plot_ecdf", style.read_width(width), 0.75 * width)
+    figure = _figure("plot_ecdf", figure, width)
     axes = figure.subplots()
     start = min(pair[0][0] for pairs in groups.values() for pair in pairs)
     end = max(pair[0][-1] for pairs in groups.values() for pair in pairs)
@@ -174,6 +174,13 @@ def _shown(values: NDArray[np.float64], fopt: float | None, log: bool) -> NDArra
     return np.where(np.isfinite(values), values, np.nan)
 
 
+def _figure(caller: str, figure: "Figure | None", width: float) -> "Figure":
+    """Return the figure to draw into: the caller's, or a new one."""
+    if figure is not None:
+        return style.read_figure(figure)
+    return style.make_figure(caller, style.read_width(width), 0.75 * width)
+
+
 def _read(runs: Mapping[str, Sequence[Trace]]) -> dict[str, list[_Pair]]:
     """Return evaluations and best values of all runs."""
     if not isinstance(runs, Mapping) or not runs:
@@ -183,7 +190,7 @@ def _read(runs: Mapping[str, Sequence[Trace]]) -> dict[str, list[_Pair]]:
         )
     groups: dict[str, list[_Pair]] = {}
     for name, group in runs.items():
-        if isinstance(group, Result | History) or len(group) == 0:
+        if not isinstance(group, list | tuple) or not group:
             raise TypeError(f"runs[{name!r}]: expected a list of runs, got {group!r}")
         groups[name] = [_pair(f"runs[{name!r}][{i}]", run) for i, run in enumerate(group)]
     return groups
@@ -196,8 +203,8 @@ def _pair(where: str, run: Trace) -> _Pair:
         run = (run["nfev"], run["best"])
     if not (isinstance(run, Sequence) and len(run) == 2):
         raise TypeError(f"{where}: expected a Result, a History or (nfev, best), got {run!r}")
-    nfev = np.asarray(run[0], dtype=np.int64)
-    best = np.asarray(run[1], dtype=np.float64)
+    nfev = checks.numbers(where, run[0], "numbers of evaluations").astype(np.int64)
+    best = checks.numbers(where, run[1], "best values")
     if not (nfev.ndim == 1 and nfev.shape == best.shape and nfev.size > 0):
         raise ValueError(
             f"{where}: expected two sequences of one length, got shapes {nfev.shape}, {best.shape}"

@@ -71,6 +71,8 @@ def plot(
     if figure is None:
         width = style.read_width(width)
         figure = style.make_figure("plot", width, 7.2 if width < _TWO_COLUMNS else 6.0)
+    else:
+        figure = style.read_figure(figure)
     rows = record.to_array()
     layout = _layout(rows, 1 if figure.get_figwidth() < _TWO_COLUMNS else 2)
     panels = figure.subplot_mosaic(layout, sharex=True)
@@ -104,7 +106,8 @@ def _layout(rows: NDArray[Any], columns: int) -> list[Any]:
 
 def _headline(run: Result | History, rows: NDArray[Any]) -> str:
     ended = f"{run.status}: " if isinstance(run, Result) else ""
-    return f"{ended}f = {rows['best'][-1]:.6g} after {rows['nfev'][-1]} evaluations"
+    nfev = checks.count(rows["nfev"][-1], "evaluation")
+    return f"{ended}f = {rows['best'][-1]:.6g} after {nfev}"
 
 
 def _mark_restarts(panels: Any, run: Result) -> None:
@@ -245,7 +248,7 @@ def _bands(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return bounds[:-1], edges.astype(np.float64)
 
 
-# The panels beside that of the values, in their order.
+# The other panels than that of the values, in their order.
 _PANELS = {
     "scales": _draw_scales,
     "axis ratio": _draw_axis_ratio,

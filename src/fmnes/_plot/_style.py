@@ -39,6 +39,14 @@ def make_figure(caller: str, width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def read_figure(figure: Any) -> "Figure":
+    """Return the figure of a caller to draw into."""
+    if not (hasattr(figure, "subplots") and hasattr(figure, "add_subplot")):
+        raise TypeError(f"figure: expected a matplotlib.figure.Figure, got {figure!r:.60}")
+    drawn_into: Figure = figure
+    return drawn_into
+
+
 def _teach_notebook(figure: "type[Figure]") -> None:
     """In a notebook, make a figure at the end of a cell appear, as if pyplot had been imported."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None

@@ -20,13 +20,15 @@ def require(extra: str, *modules: str) -> None:
 
 
 def pycma(kind: str, x0: NDArray[np.float64], sigma0: float, **options: Any) -> Any:
-    """Return a strategy of pycma that prints nothing: "full", "diagonal", or "vd" (VD-CMA)."""
+    """Return a strategy of pycma that prints nothing: "full", "diagonal", "vd" or "vkd"."""
     import cma
-    from cma.restricted_gaussian_sampler import GaussVDSampler
+    from cma.restricted_gaussian_sampler import GaussVDSampler, GaussVkDSampler
 
     options |= {"verbose": -9, "verb_log": 0}
     if kind == "vd":
         options = GaussVDSampler.extend_cma_options(options)
+    elif kind == "vkd":
+        options = GaussVkDSampler.extend_cma_options(options)
     elif kind == "diagonal":
         options["CMA_diagonal"] = True
     return cma.CMAEvolutionStrategy(x0, sigma0, options)

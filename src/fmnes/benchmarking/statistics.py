@@ -31,7 +31,7 @@ def _interval(samples: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class Trial(Protocol):
+class TrialOutcome(Protocol):
     """What the metric needs to know of a trial."""
 
     @property
@@ -46,7 +46,7 @@ class Trial(Protocol):
 class Cell:
     """The trials of one solver in one case, at least one."""
 
-    def __init__(self, rows: Sequence[Trial]) -> None:
+    def __init__(self, rows: Sequence[TrialOutcome]) -> None:
         self._evaluations = np.asarray([row.evaluations for row in rows], float)
         self._success = np.asarray([row.success for row in rows], float)
         self.trials, self.successes = len(rows), sum(row.success for row in rows)

@@ -15,7 +15,7 @@ import fmnes
 from fmnes import _checks as checks
 from fmnes.cli import _doctor, _methods, _run, _show
 from fmnes.cli._errors import CommandError
-from fmnes.cli._process import discard_unwritten, print_err
+from fmnes.cli._output import discard_unwritten, print_err
 
 _EPILOG = """\
 examples:

@@ -8,6 +8,7 @@ import json
 import operator
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,20 @@ def numbers(flag: str, words: Sequence[str]) -> float | list[float]:
     except (TypeError, ValueError):
         raise UsageError(f"{flag}: expected numbers, or @FILE, got {' '.join(words)!r}") from None
     return found[0] if len(found) == 1 else found
+
+
+def deviations(words: Sequence[str], *, by_name: bool) -> float | list[float] | dict[str, float]:
+    """Return --sigma0: numbers; with --space also a dict, from ``lr=0.7 layers=2``."""
+    if not by_name or not any("=" in word for word in words):
+        return numbers("--sigma0", words)
+    found = {}
+    for word in words:
+        name, _, value = word.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise UsageError(f"--sigma0: expected NAME=NUMBER, got {word!r}") from None
+    return found
 
 
 def bounds(words: Sequence[str], dim: int) -> Pair | list[Pair]:
@@ -66,16 +81,26 @@ def _rows(flag: str, words: Sequence[str]) -> Any:
 
 
 def space(path: str, parsed: argparse.Namespace) -> Space:
-    """Return the named variables of a JSON file."""
-    for name in ("dim", "sigma0", "bounds", "integrality"):
+    """Return the named variables of a JSON file; ``--x0`` may hold their starting values."""
+    for name in ("dim", "bounds", "integrality"):
         if getattr(parsed, name) is not None:
             raise UsageError(f"--{name}: expected none with --space, got {getattr(parsed, name)}")
     try:
-        return Space.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        found = Space.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError) as error:
         raise UsageError(
             f"--space: expected a JSON file of variables, got {path} ({error})"
         ) from None
+    if parsed.x0 is None:
+        return found
+    expected = "--x0: expected @FILE.json with values by name, such as best.json, with --space"
+    if len(parsed.x0) != 1 or not parsed.x0[0].startswith("@"):
+        raise UsageError(f"{expected}, got {' '.join(parsed.x0)!r}")
+    try:
+        values = json.loads(Path(parsed.x0[0][1:]).read_text(encoding="utf-8"))
+        return Space(found.variables, values)
+    except (OSError, TypeError, ValueError) as error:
+        raise UsageError(f"{expected}, got {parsed.x0[0]} ({error})") from None
 
 
 def settings(method: str, words: Sequence[str]) -> dict[str, Any]:
@@ -110,7 +135,27 @@ def restarts(text: str) -> IPOP | BIPOP:
 
 def function(text: str) -> Callable[..., Any]:
     """Return the function that ``package.module:function`` names."""
-    expected = f"function: expected package.module:function, got {text!r}"
+    found = _named(text, expected := f"function: expected package.module:function, got {text!r}")
+    if not callable(found):
+        raise UsageError(f"{expected}, which is of type {type(found).__name__}")
+    return found
+
+
+def constraints(text: str) -> Any:
+    """Return the constraints that ``2`` or ``package.module:name`` stand for.
+
+    A function returns numbers that have to be <= 0. Other objects are what `minimize` accepts.
+    """
+    if text.isdecimal():
+        return int(text)
+    found = _named(
+        text, f"--constraints: expected a number, or package.module:function, got {text!r}"
+    )
+    return SimpleNamespace(fun=found, lb=-np.inf, ub=0.0) if callable(found) else found
+
+
+def _named(text: str, expected: str) -> object:
+    """Return the object that ``package.module:name`` names; ``expected`` begins the errors."""
     module, colon, name = text.partition(":")
     if not colon or not name or module.endswith(".py") or "/" in module:
         hint = ""
@@ -121,6 +166,4 @@ def function(text: str) -> Callable[..., Any]:
         found: object = operator.attrgetter(name)(importlib.import_module(module))
     except (ModuleNotFoundError, AttributeError) as error:
         raise UsageError(f"{expected} ({error})") from error
-    if not callable(found):
-        raise UsageError(f"{expected}, which is of type {type(found).__name__}")
     return found

@@ -5,6 +5,8 @@ import re
 import traceback
 from collections.abc import Iterator
 
+from fmnes._checks import Hint
+
 
 class CommandError(Exception):
     """The command failed: its message is printed, and ``status`` is the exit status."""
@@ -48,4 +50,5 @@ def in_one_line(hint: str, *, debug: bool) -> Iterator[None]:
             raise
         lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
         text = re.sub(r"^(fmnes|builtins)\.[\w.]*\.", "", lines[0])
-        raise CommandError(f"{text} ({hint})") from error
+        notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, Hint)]
+        raise CommandError(f"{text} ({'; '.join([*notes, hint])})") from error

@@ -3,6 +3,7 @@
 config.json          the options of the run (`RunOptions`)
 history.csv          the rows of the history, appended during the run
 best.txt             the best candidate so far, one number per line
+best.json            the same with named variables, by name
 checkpoint.npz ...   the search itself (docs/checkpoints.md lists the files)
 first_error.txt      the first evaluation that failed
 log.txt              messages about restarts, killed workers and disk errors
@@ -24,14 +25,14 @@ from typing import Any
 from fmnes import Result, Status
 from fmnes._files import replacing
 from fmnes._json import with_words
-from fmnes._runs import Runs
+from fmnes._parallel import read_result
 from fmnes.cli._errors import UsageError
 from fmnes.cli._options import RunOptions
 from fmnes.storage.lock import Lock, in_use
 
 _SHOWN = (  # of a Result in result.json
     *("fun", "nfev", "nit", "success", "status", "message", "nfailed", "first_error", "sigma"),
-    *("restarts", "x", "mean", "stds", "best"),
+    *("restarts", "x", "mean", "stds", "best", "constr", "constr_violation", "multipliers"),
 )
 
 
@@ -44,7 +45,8 @@ class Folder:
         self.config, self.history = path / "config.json", path / "history.csv"
         self.result, self.plot = path / "result.json", path / "plot.png"
         self.first_error, self.log = path / "first_error.txt", path / "log.txt"
-        self.best, self.lock = path / "best.txt", path / "run.lock"
+        self.best, self.named_best = path / "best.txt", path / "best.json"
+        self.lock = path / "run.lock"
         self.evaluations = path / "evaluations"  # files of programs, while they run
 
     @classmethod
@@ -68,7 +70,7 @@ class Folder:
     @contextlib.contextmanager
     def claimed(self, flag: str) -> Iterator[None]:
         """Lock the folder, so that one process at a time writes to it; ``flag`` named it."""
-        lock = Lock(self.lock, flag)
+        lock = Lock(self.lock, flag, self.shown)
         try:
             with self._writing():
                 lock.acquire()
@@ -116,7 +118,7 @@ class Folder:
                 f"--checkpoint: expected a file that nobody else is using, got {checkpoint}"
             )
         with self._writing():
-            write_text(self.config, _json(dataclasses.asdict(options)))
+            write_text(self.config, json_text(dataclasses.asdict(options)))
         shutil.rmtree(self.evaluations, ignore_errors=True)
 
     def end(self, result: Result) -> None:
@@ -145,7 +147,7 @@ class Folder:
         """Return the Result as of the last checkpoint."""
         ended = self.ended()
         status = Status.RUNNING if ended is None else Status(ended["status"])
-        return Runs.read(self.checkpoint(options), status)
+        return read_result(self.checkpoint(options), status)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -158,8 +160,9 @@ def write_text(path: Path, text: str) -> None:
 def result_json(result: Result) -> str:
     """Return the content of result.json: a Result without history and shape."""
     content = result.to_dict()
-    return _json({name: content[name] for name in _SHOWN})
+    return json_text({name: content[name] for name in _SHOWN})
 
 
-def _json(content: dict[str, Any]) -> str:
+def json_text(content: dict[str, Any]) -> str:
+    """Return the text of a JSON file, in which numbers that are not finite are words."""
     return json.dumps(with_words(content), indent=1, allow_nan=False) + "\n"

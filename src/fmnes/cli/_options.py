@@ -17,7 +17,7 @@ from fmnes import _checks as checks
 from fmnes.algorithms import MethodName
 from fmnes.cli import _arguments as arguments
 from fmnes.cli._errors import UsageError, arguments_as_flags
-from fmnes.cli._program import Program
+from fmnes.cli._program import ExternalProgram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +34,11 @@ class RunOptions:
     command: str | None
     dim: int
     x0: float | list[float] | None  # None with a space
-    sigma0: float | list[float] | None
+    sigma0: float | list[float] | dict[str, float] | None
     bounds: Any  # None, a pair, or a list of pairs
     integrality: Any = None  # None, 0 or 1, or a list of them
     space: Any = None  # None, or the variables as `Space.from_dict` reads them
+    constraints: str | None = None  # a number, or package.module:name
     method: MethodName
     settings: dict[str, Any]
     popsize: int | None
@@ -47,6 +48,7 @@ class RunOptions:
     timeout: float | None
     vectorized: bool
     workers: int | None
+    asynchronous: bool = False
     restarts: str
     rng: int
     checkpoint: str | None  # None: in the folder of the run
@@ -64,11 +66,10 @@ class RunOptions:
         """Read the arguments of ``fmnes run``; check what needs neither objective nor search."""
         _check(parsed)
         space = parsed.space and arguments.space(parsed.space, parsed)
-        if (space is None) == (parsed.x0 is None):
-            came = "neither" if space is None else "both"
-            raise UsageError(f"--x0: expected numbers, or --space FILE instead, got {came}")
+        if space is None and parsed.x0 is None:
+            raise UsageError("--x0: expected numbers, or --space FILE instead, got neither")
         x0 = np.zeros(space.dim) if space else arguments.numbers("--x0", parsed.x0)
-        if parsed.dim is None and np.size(x0) == 1:
+        if space is None and parsed.dim is None and np.size(x0) == 1:
             raise UsageError(
                 "--dim: expected the number of variables, because --x0 is one number for all of "
                 "them, got none; add --dim 10 for ten variables, --dim 1 for one"
@@ -86,7 +87,8 @@ class RunOptions:
             "x0": None if space else x0,
             "space": space and space.to_dict(),
             "dim": dim,
-            "sigma0": parsed.sigma0 and arguments.numbers("--sigma0", parsed.sigma0),
+            "sigma0": parsed.sigma0
+            and arguments.deviations(parsed.sigma0, by_name=space is not None),
             "bounds": parsed.bounds and arguments.bounds(parsed.bounds, dim),
             "integrality": parsed.integrality
             and arguments.numbers("--integrality", parsed.integrality),
@@ -131,8 +133,14 @@ class RunOptions:
     def objective(self, folder: Path) -> Callable[..., Any]:
         """Return the Python function, or the program, which keeps its files in ``folder``."""
         if self.command is not None:
-            return Program.parse(self.command, self.cwd, str(folder))
+            count = self.constraints_of_search()
+            printed = count if isinstance(count, int) else 0
+            return ExternalProgram.parse(self.command, self.cwd, str(folder), printed)
         return arguments.function(self.function or "")
+
+    def constraints_of_search(self) -> Any:
+        """Return the constraints as `minimize` takes them."""
+        return () if self.constraints is None else arguments.constraints(self.constraints)
 
     def evaluator(self) -> fmnes.Evaluator | None:
         """Return what evaluates candidates; None for a vectorized function.
@@ -142,6 +150,8 @@ class RunOptions:
         if self.vectorized:
             if self.workers is not None:
                 raise UsageError(f"--workers: expected none with --vectorized, got {self.workers}")
+            if self.asynchronous:
+                raise UsageError("--asynchronous: expected none with --vectorized, got it")
             return None
         apart = self.command is not None or self.evaluation_timeout is not None
         with arguments_as_flags():
@@ -150,6 +160,7 @@ class RunOptions:
                 timeout=self.evaluation_timeout,
                 retries=self.retries,
                 on_error=self.on_error,
+                asynchronous=self.asynchronous,
             )
 
 

@@ -7,6 +7,7 @@ and when the search itself is killed.
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -16,14 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from fmnes._checks import count
 from fmnes._space import plain
 from fmnes.cli._errors import UsageError
 
 _PLACEHOLDER = "{file}"
+_SHOWN = 200  # characters of a program's output in an error message
+# Words by which a shell would connect programs and files.
+_SHELL = re.compile(r"\d?[<>]|[|&;]")
 
 
 @dataclass(frozen=True)
-class Program:
+class ExternalProgram:
     """Gives a program the variables, and returns the number that it prints last.
 
     The variables are numbers, one per line; named variables are a JSON object.
@@ -32,9 +37,10 @@ class Program:
     words: tuple[str, ...]
     cwd: str
     folder: str  # for the files with the variables
+    constraints: int = 0  # that the program prints after the value
 
     @classmethod
-    def parse(cls, command: str, cwd: str, folder: str) -> "Program":
+    def parse(cls, command: str, cwd: str, folder: str, constraints: int = 0) -> "ExternalProgram":
         """Split a command as a shell would, and check that the program exists."""
         try:
             words = _split(command)
@@ -42,13 +48,18 @@ class Program:
             raise UsageError(f"--command: expected a command, got {command!r} ({error})") from None
         if not words:
             raise UsageError("--command: expected a command, got an empty one")
+        _check_words(command, words)
         program = os.path.join(cwd, words[0]) if os.path.dirname(words[0]) else words[0]
         if shutil.which(program) is None:
-            raise UsageError(f"--command: expected a program that exists, got {words[0]!r}")
-        return cls(tuple(words), cwd, folder)
+            hint = _hint_of_missing(cwd, words[0])
+            raise UsageError(f"--command: expected a program that exists, got {words[0]!r}{hint}")
+        return cls(tuple(words), cwd, folder, constraints)
 
-    def __call__(self, x: Any) -> float:
-        """Return the value of one candidate; RuntimeError if the program prints none."""
+    def __call__(self, x: Any) -> float | tuple[float, list[float]]:
+        """Return the value of one candidate, with constraints as (f, g).
+
+        RuntimeError if the program prints none.
+        """
         text = json.dumps(plain(x)) + "\n" if isinstance(x, dict) else _lines(x)
         words, stdin = list(self.words), text
         if any(_PLACEHOLDER in word for word in words):
@@ -70,18 +81,28 @@ class Program:
             output.seek(0)
             errors.seek(0)
             if done.returncode:
-                last = _last(": ", errors.read())
-                raise RuntimeError(f"{self._name} {_end(done.returncode)}{last}")
+                last = _last(errors.read())[:_SHOWN]
+                why = f": {last}" if last else ""
+                raise RuntimeError(f"{self._name} {_end(done.returncode)}{why}")
             return self._value(output.read())
 
-    def _value(self, output: str) -> float:
-        value = _last("", output)
+    def _value(self, output: str) -> float | tuple[float, list[float]]:
+        line = _last(output)
+        expected = "a number"
+        if self.constraints:
+            expected = f"the value and {count(self.constraints, 'constraint')}"
         try:
-            return float(value)
+            numbers = [float(word) for word in line.replace(",", " ").split()]
         except ValueError:
+            numbers = []
+        if len(numbers) != 1 + self.constraints:
+            several = len(numbers) > 1 and not self.constraints
+            hint = f" (further numbers are constraints: --constraints {len(numbers) - 1})" * several
             raise RuntimeError(
-                f"{self._name}: expected a number on the last line of its output, got {value!r}"
-            ) from None
+                f"{self._name}: expected {expected} on the last line of its output, got "
+                f"{line[:_SHOWN]!r}{hint}"
+            )
+        return (numbers[0], numbers[1:]) if self.constraints else numbers[0]
 
     @property
     def _name(self) -> str:
@@ -104,13 +125,34 @@ def _split(command: str) -> list[str]:
     return shlex.split(command)
 
 
+def _check_words(command: str, words: list[str]) -> None:
+    """Raise a UsageError for what only a shell does, and for a misspelt {file}."""
+    for word in words:
+        if _SHELL.match(word) or word.endswith(";"):
+            raise UsageError(
+                f"--command: expected one program, because no shell runs it, got {word!r} in "
+                f"{command!r}; use sh -c '...' for pipes and redirections"
+            )
+        if "{file" in word.lower() and _PLACEHOLDER not in word:
+            raise UsageError(f"--command: expected {_PLACEHOLDER}, got {word!r} in {command!r}")
+
+
+def _hint_of_missing(cwd: str, word: str) -> str:
+    """Return what to do about a file that is not found as a program."""
+    if not os.path.isfile(os.path.join(cwd, word)):
+        return ""
+    if os.path.dirname(word):
+        return f" (a file that is not executable: chmod +x {word})"
+    return f" (for the file here write ./{word})"
+
+
 def _end(code: int) -> str:
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
     return f"exited with status {code}"
 
 
-def _last(before: str, text: str) -> str:
-    """Return ``before`` and the last line of the text, shortened; "" for an empty text."""
+def _last(text: str) -> str:
+    """Return the last line of a text; "" for an empty text."""
     lines = text.strip().splitlines()
-    return f"{before}{lines[-1].strip()[:200]}" if lines else ""
+    return lines[-1].strip() if lines else ""

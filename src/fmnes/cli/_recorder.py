@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes import Result
-from fmnes._history import COLUMNS
-from fmnes.cli._folder import Folder, write_text
-from fmnes.storage.log import Log
+from fmnes._history import COLUMNS, History
+from fmnes._space import plain
+from fmnes.cli._folder import Folder, json_text, write_text
+from fmnes.storage.append_only import AppendOnlyFile
 
 logger = logging.getLogger("fmnes")
 
@@ -27,6 +28,8 @@ _SHARE = 20  # writing takes at most 1/20 of the time
 class Recorder:
     """Writes history.csv, best.txt and first_error.txt, for the last time when it is closed.
 
+    With named variables, best.json takes the place of best.txt.
+
     During the run it appends the rows that stay in the history (see `History`). When it is closed,
     the file gets all rows of the history. The column nfailed counts the failures so far. It is
     empty for generations that a killed process had saved in a checkpoint but not in history.csv,
@@ -35,12 +38,12 @@ class Recorder:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._log: Log | None = None  # history.csv
+        self._log: AppendOnlyFile | None = None  # history.csv
         self._rows = 0  # in it
         self._nfailed: dict[int, str] | None = None  # by generation; None before the first
         self._last: Result | None = None
         self._due = 0.0
-        self._best = math.inf  # the value of the candidate in best.txt
+        self._best = math.inf, math.inf  # violation and value of the candidate in best.txt
         self._has_error = folder.first_error.exists()
 
     def __call__(self, result: Result) -> None:
@@ -77,13 +80,20 @@ class Recorder:
         self._rows += len(new)
         shown = [result.nit, *result.history["generation"].tolist()]  # forget the others
         self._nfailed = {g: known[g] for g in shown if g in known}
-        if result.fun < self._best:
-            x = np.asarray(result.x).tolist()
-            write_text(self._folder.best, "".join(f"{value!r}\n" for value in x))
-            self._best = result.fun
+        best = result.constr_violation, result.fun
+        if result.fun < math.inf and best < self._best:
+            self._write_best(result)
+            self._best = best
         if result.first_error is not None and not self._has_error:
             write_text(self._folder.first_error, result.first_error)
             self._has_error = True
+
+    def _write_best(self, result: Result) -> None:
+        if result.space is None:
+            x = np.asarray(result.x).tolist()
+            write_text(self._folder.best, "".join(f"{value!r}\n" for value in x))
+        else:
+            write_text(self._folder.named_best, json_text(plain(result.best)))
 
     def close(self) -> None:
         """Write what is left, and close the file."""
@@ -97,19 +107,38 @@ class Recorder:
             self._log.close()
 
 
-def _new_table(path: Path, rows: list[list[object]]) -> Log:
+def _new_table(path: Path, rows: list[list[object]]) -> AppendOnlyFile:
     """Write a new history.csv in one step; `fmnes watch` notices, and reads it from the beginning.
 
     The file of an earlier process stays until the new one is complete.
     """
     write_text(path, _csv([HEADER, *rows]))
-    return Log(path, end=path.stat().st_size)
+    return AppendOnlyFile(path, end=path.stat().st_size)
 
 
 def _csv(rows: Iterable[list[Any]]) -> str:
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)
     return text.getvalue()
+
+
+def parsed_row(line: bytes) -> dict[str, float] | None:
+    """Return a row of the file by the names of its columns; None if it is damaged."""
+    try:
+        words = line.decode("ascii").strip().split(",")
+        return dict(zip(HEADER, [float(word or "nan") for word in words], strict=True))
+    except ValueError:
+        return None
+
+
+def read_history(path: Path) -> History:
+    """Return the rows of a history.csv; none if there is no such file."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]  # what follows is not complete
+    except FileNotFoundError:
+        lines = []
+    rows = [row for line in lines if (row := parsed_row(line)) is not None]
+    return History.from_columns({name: np.array([row[name] for row in rows]) for name in COLUMNS})
 
 
 def _read_nfailed(path: Path) -> Iterator[tuple[int, str]]:

@@ -11,13 +11,15 @@ from typing import Any
 
 import fmnes
 from fmnes import Result, Status
+from fmnes._minimize import constraints_from
+from fmnes._result import error_summary
 from fmnes._start import read_start
 from fmnes.cli import _arguments as arguments
 from fmnes.cli._command import add_command
 from fmnes.cli._errors import CommandError, UsageError, arguments_as_flags, in_one_line
 from fmnes.cli._folder import Folder, result_json
 from fmnes.cli._options import RunOptions
-from fmnes.cli._process import logged, print_err, print_out
+from fmnes.cli._output import logged, print_err, print_out
 from fmnes.cli._recorder import Recorder
 
 _RUN_USAGE = """\
@@ -37,7 +39,8 @@ breaks.
 
 A program reads the variables, one number per line, from the file whose path replaces {file}, or
 from its standard input if the command has no {file}. It prints the value on the last line of its
-output. An exit status other than 0 counts as a failed evaluation.
+output, and after it, on the same line, the numbers of --constraints N, which have to be <= 0. An
+exit status other than 0 counts as a failed evaluation.
 
 exit status: 0 if the search ended by itself; 1 if it failed (the objective raised an error, or no
 candidate was feasible); 2 for wrong arguments; 130 after Ctrl-C; 143 after SIGTERM. In all cases
@@ -82,18 +85,27 @@ def add_commands(commands: Any) -> None:
 def _add_search(group: Any) -> None:
     add = group.add_argument
     add("--x0", nargs="+", metavar="X", help="initial mean: numbers, or @FILE")
-    space_help = "named variables instead of --x0: a JSON file (docs/variables.md)"
+    space_help = (
+        "named variables: a JSON file (docs/variables.md); then --x0 is @FILE.json with values by "
+        "name, or left out"
+    )
     add("--space", metavar="FILE", help=space_help)
     add("--dim", type=number, metavar="D", help="number of variables, if X is one number for all")
     sigma0_help = (
         "initial standard deviation: one number, D numbers, or @FILE (default: a sixth of the "
-        "range between the bounds, else a third of the size of x0, else 1; less for D > 1000)"
+        "range between the bounds, else a third of the size of x0, else 1; less for D > 1000); "
+        "with --space also NAME=S"
     )
     add("--sigma0", nargs="+", metavar="S", help=sigma0_help)
     bounds_help = "LOW HIGH for all variables (inf for no bound), or @FILE with a pair for each"
     add("--bounds", nargs="+", metavar="B", help=bounds_help)
     integrality_help = "1 if all variables are integers; or 0 and 1 for each variable, or @FILE"
     add("--integrality", nargs="+", metavar="I", help=integrality_help)
+    constraints_help = (
+        "package.module:function, whose numbers have to be <= 0, or the name of what minimize "
+        "accepts; or the number of constraints that the objective returns or prints after its value"
+    )
+    add("--constraints", metavar="C", help=constraints_help)
     add("--method", default="cr-fm-nes", help="one of `fmnes methods` (default: %(default)s)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")
     add("--popsize", type=number, metavar="N", help="candidates per generation")
@@ -115,6 +127,8 @@ def _add_evaluation(group: Any) -> None:
     vectorized_help = "call the function with all candidates, an array of shape (popsize, D)"
     add("--vectorized", action="store_true", help=vectorized_help)
     add("--workers", type=number, metavar="N", help="number of worker processes")
+    asynchronous_help = "do not let workers wait for the slowest candidate of a generation"
+    add("--asynchronous", action="store_true", help=asynchronous_help)
     timeout_help = "kill an evaluation that takes longer, and count it as failed"
     add("--evaluation-timeout", type=float, metavar="SECONDS", help=timeout_help)
     retries_help = "further attempts after a failed evaluation (default: 0)"
@@ -145,9 +159,10 @@ def number(text: str) -> float:  # argparse shows the name in its errors: "inval
 def run(parsed: argparse.Namespace) -> int:
     """Minimise a Python function, or the number that an external program prints.
 
-    The flags are the arguments of fmnes.minimize. The run is kept in a folder: config.json,
-    history.csv, the checkpoint, result.json and plot.png. Ctrl-C and SIGTERM end the search and
-    keep its result so far.
+    The flags have the names of the arguments of fmnes.minimize. There are none for args,
+    asynchronous, callback, constraints, history_size and stopping: call fmnes.minimize to use
+    these. The run is kept in a folder: config.json, history.csv, the checkpoint, result.json and
+    plot.png. Ctrl-C and SIGTERM end the search and keep its result so far.
     """
     options = RunOptions.from_arguments(parsed)
     summary = _checked(options, parsed)
@@ -185,10 +200,13 @@ def _checked(options: RunOptions, parsed: argparse.Namespace) -> str:
         sys.path.insert(0, options.cwd)
     with in_one_line("--debug shows where", debug=parsed.debug):  # the user's module is imported
         options.objective(Path())
+        constraints = options.constraints_of_search()
     options.evaluator()
     with warnings.catch_warnings(record=True) as caught, arguments_as_flags():
         warnings.simplefilter("always", fmnes.PopsizeWarning)
-        start = read_start(**options.search(), with_x0=True)
+        search = options.search()
+        start = read_start(**search, with_x0=True)
+        constraints_from(constraints, search["x0"])
     for warning in caught:
         print_err(f"fmnes: {warning.message}")
     return f"{start.setup.method}, dim {start.setup.mean.shape[0]}, popsize {start.popsize}"
@@ -232,6 +250,7 @@ def _minimized(folder: Folder, options: RunOptions, *, progress: bool) -> Result
         result = fmnes.minimize(
             options.objective(folder.evaluations),
             **options.search(),
+            constraints=options.constraints_of_search(),
             restarts=arguments.restarts(options.restarts),
             vectorized=options.vectorized,
             workers=evaluator,
@@ -247,7 +266,7 @@ def _show(result: Result, shown: str) -> None:
     """Print the Result, the folder, the first error, and how to continue an interrupted run."""
     print_out(f"{result}\n{'folder':>9}: {shown}")
     if result.first_error is not None:
-        last = result.first_error.strip().splitlines()[-1]
-        print_err(f"first failure: {last} (all of it: {shown}/first_error.txt)")
+        summary = error_summary(result.first_error)
+        print_err(f"first failure: {summary} (all of it: {shown}/first_error.txt)")
     if result.status in (Status.INTERRUPTED, Status.TERMINATED):
         print_err(f"fmnes resume {shown} continues the run")

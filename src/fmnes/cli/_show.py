@@ -1,6 +1,7 @@
 """``fmnes plot`` and ``fmnes watch``: a run as a figure, and as a page that follows it."""
 
 import argparse
+import dataclasses
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import fmnes
 from fmnes.cli._command import add_command
 from fmnes.cli._errors import UsageError, arguments_as_flags
 from fmnes.cli._folder import Folder
+from fmnes.cli._recorder import read_history
 from fmnes.cli._watch import Server
 
 _PLOT_EPILOG = """\
@@ -38,14 +40,18 @@ def add_commands(commands: Any) -> None:
 
 
 def plot(parsed: argparse.Namespace) -> int:
-    """Plot a run; if it is still running, as of its last checkpoint."""
+    """Plot a run, also while it is running."""
     folder = Folder(Path(parsed.dir))
     with arguments_as_flags():
         result = folder.last_result(folder.read_options())
+    rows = read_history(folder.history)  # newer than the last checkpoint while the run goes on
+    if len(rows) > len(result.history):
+        result = dataclasses.replace(result, history=rows)
     if len(result.history) == 0:
+        when = "is still being evaluated" if folder.ended() is None else "was interrupted"
         raise UsageError(
-            f"DIR: expected at least one complete generation, got none in {parsed.dir} (a run that "
-            "has just begun writes its first checkpoint after some seconds)"
+            f"DIR: expected at least one complete generation, got none in {parsed.dir} (the first "
+            f"one {when})"
         )
     path = parsed.out or folder.plot
     figure = fmnes.plot(result)

@@ -1,6 +1,7 @@
 """What the page of ``fmnes watch`` shows of a run, read from the files in its folder."""
 
 import itertools
+import json
 import math
 import os
 import threading
@@ -10,11 +11,12 @@ from typing import Any
 
 from fmnes.cli._errors import UsageError
 from fmnes.cli._folder import Folder
-from fmnes.cli._recorder import HEADER
+from fmnes.cli._recorder import HEADER, parsed_row
 
 _POINTS = 800  # of a curve, at most
 _RATE = 50  # generations over which the speed is measured
 _VARIABLES = 1000  # of the best candidate, at most
+_WIDTH = 200  # characters of a named value, which may be an array, at most
 _BLOCK = 2**20  # bytes of history.csv that are read at a time
 _QUIET = 5.0  # seconds without a new row until we check whether a process is running
 
@@ -44,6 +46,7 @@ class View:
                 "last": {name: _finite(last[name]) for name in HEADER},
                 "rate": _rate(recent),
                 "x": _numbers(self._folder.best),
+                "named": _named(self._folder.named_best),
                 "curves": {name: [_finite(row[name]) for row in rows] for name in names},
             }
 
@@ -59,7 +62,7 @@ class View:
             "title": options.title,
             "folder": self._folder.path.resolve().name,
             "method": options.method,
-            "dim": options.dim,
+            "dim": len(options.space["variables"]) if options.space else options.dim,
             "maxfevals": options.maxfevals,
             "error": _text(self._folder.first_error),
         }
@@ -128,25 +131,16 @@ class _Rows:
 
     def _parsed(self, k: int) -> dict[str, float] | None:
         """Return row k of the recent ones, with the seconds per evaluation; None if damaged."""
-        row = _parsed(self._recent[k])
+        row = parsed_row(self._recent[k])
         if row is None:
             return None
         if math.isnan(row["nfailed"]):  # see `Recorder`
             earlier = [kept["nfailed"] for kept in self._kept if kept is not None]
             row["nfailed"] = earlier[-1] if earlier else 0.0
-        before = _parsed(self._recent[k - 1]) if k else None
+        before = parsed_row(self._recent[k - 1]) if k else None
         count = row["nfev"] - (0.0 if before is None else before["nfev"])
         row["evaluation"] = row["seconds_objective"] / count if count > 0 else math.nan
         return row
-
-
-def _parsed(line: bytes) -> dict[str, float] | None:
-    """Return a row of the file by the names of its columns; None if it is damaged."""
-    try:
-        words = line.decode("ascii").strip().split(",")
-        return dict(zip(HEADER, [float(word or "nan") for word in words], strict=True))
-    except ValueError:
-        return None
 
 
 def _finite(value: float) -> float | None:
@@ -175,4 +169,16 @@ def _numbers(path: Path) -> list[float | None] | None:
         with path.open(encoding="utf-8") as file:
             return [_finite(float(line)) for line in itertools.islice(file, _VARIABLES)]
     except (FileNotFoundError, ValueError):
+        return None
+
+
+def _named(path: Path) -> list[list[str]] | None:
+    """Return the first names and values of best.json as text; None if there is no such file."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            [name, json.dumps(value)[:_WIDTH]]
+            for name, value in itertools.islice(values.items(), _VARIABLES)
+        ]
+    except (FileNotFoundError, ValueError, AttributeError):
         return None

@@ -18,6 +18,7 @@ raises, and `_values` converts its return value to a float.
 """
 
 from fmnes.evaluate._call import ObjectiveCall, call_user, copied
+from fmnes.evaluate._driver import Supply
 from fmnes.evaluate._evaluator import Evaluator, evaluate_vectorized, read_only
 from fmnes.evaluate._launch import end_if_unguarded
 from fmnes.evaluate._outcome import (
@@ -40,6 +41,7 @@ __all__ = [
     "Outcome",
     "RayExecutor",
     "StreamRecord",
+    "Supply",
     "Value",
     "ValueCallback",
     "attach",

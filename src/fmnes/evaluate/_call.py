@@ -1,4 +1,4 @@
-"""Calls of the objective, in whichever process or thread they run."""
+"""Calls of the objective, in the process or thread that runs them."""
 
 import os
 import sys
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from fmnes._checks import Hint
 from fmnes.evaluate._outcome import Failure, Value, attach
 from fmnes.evaluate._values import to_row, to_value
 
@@ -18,7 +19,7 @@ class ObjectiveCall(NamedTuple):
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
-    constraints: int = 0  # that it returns beside the value, as (f, g)
+    constraints: int = 0  # how many it returns with the value, as (f, g)
 
     def to_value(self, raw: Any, candidate: int) -> Value:
         """What the objective returned for a candidate, converted."""
@@ -114,14 +115,21 @@ def _end_child(error: BaseException | None) -> NoReturn:
 
 
 def _advise(error: BaseException, x: Any = None, *_: Any) -> None:
-    """Add to errors of NumPy what to do: x was written to, or one candidate was taken for many."""
+    """Add to an error what to do: x was written to, or taken for something else than it is."""
     if not isinstance(x, np.ndarray):
         return
+    here = error.__traceback__
+    if isinstance(error, TypeError) and here is not None and here.tb_next is None:
+        error.add_note(
+            Hint("The objective is called as fun(x, *args): x is one array of all variables")
+        )
     text = error.args[0] if type(error) is ValueError and error.args else None
     if isinstance(text, str) and "read-only" in text:
-        error.add_note("The objective's x is read-only. Change a copy of it: x = x.copy()")
+        error.add_note(Hint("The objective's x is read-only. Change a copy of it: x = x.copy()"))
     elif isinstance(error, np.exceptions.AxisError) and x.ndim == 1:
-        error.add_note("The objective's x is one candidate. With vectorized=True it is all of them")
+        error.add_note(
+            Hint("The objective's x is one candidate. With vectorized=True it is all of them")
+        )
 
 
 def copied(x: Any) -> Any:
@@ -195,7 +203,7 @@ def attempt(
 
 def failure_of(error: BaseException, *, lost: bool = False) -> Failure:
     """Return an exception as text, even if its ``__str__`` raises or is not valid Unicode."""
-    summary = "".join(traceback.format_exception_only(error)).strip()
+    summary = " ".join("".join(traceback.format_exception_only(error)).split("\n")).strip()
     return Failure(
         _unicode(summary), _unicode("".join(traceback.format_exception(error))), lost=lost
     )

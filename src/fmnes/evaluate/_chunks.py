@@ -44,7 +44,7 @@ class ChunkSizer:
     def __init__(self, chunksize: int | None, timeout: float | None = None) -> None:
         self._fixed, self._timeout = chunksize, math.inf if timeout is None else timeout
         self._cost: float | None = None  # seconds of one evaluation
-        self._trip = 0.0  # seconds of a round trip beside the work
+        self._trip = 0.0  # seconds of a round trip without the work
 
     @property
     def seconds(self) -> float:
@@ -88,7 +88,7 @@ class ChunkSizer:
             self._cost = cost if self._cost is None else _average(self._cost, cost)
 
     def note_trip(self, seconds: float) -> None:
-        """Learn how long a chunk was away, beside its work."""
+        """Learn how long a chunk was away, without its work."""
         self._trip = _average(self._trip, max(seconds, 0.0))
 
 

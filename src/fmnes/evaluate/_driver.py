@@ -245,8 +245,8 @@ class Driver:
         chunks = self._give_up(group)
         if not group.replaceable:
             raise EvaluationError(
-                f"workers: it broke ({why}), and a pool that was passed in cannot be made again; "
-                "pass a function that makes one, as in Evaluator(lambda: ProcessPoolExecutor(4))"
+                f"workers: expected a pool that works, got one that broke ({why}); to have it "
+                "replaced, pass a function, as in Evaluator(lambda: ProcessPoolExecutor(4))"
             )
         logger.warning("workers lost with candidates %s: %s", candidates_of(chunks), why)
         if group.in_order:  # the chunks behind the first had not started

@@ -330,9 +330,19 @@ def _evaluate_pair(call: ObjectiveCall, pair: tuple[int, Any]) -> Value | Failur
 
 
 def evaluate_vectorized(
-    fun: Callable[..., Any], args: tuple[Any, ...], x: Any, constraints: int = 0
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    x: Any,
+    constraints: int = 0,
+    known: Mapping[int, Value] | None = None,
 ) -> Outcome:
-    """The values of all rows of x from one call ``fun(x, *args)``."""
+    """The values of all rows of x from one call ``fun(x, *args)``, without rows that are known."""
+    if known:
+        is_open = np.array([i not in known for i in range(x.shape[0])])
+        values = np.empty(x.shape[0])
+        values[list(known)] = list(known.values())
+        values[is_open] = evaluate_vectorized(fun, args, x[is_open, ...]).values
+        return Outcome(values)
     try:
         raw = call_user(fun, read_only(x), *args)
         if constraints:

@@ -167,7 +167,7 @@ class ExecutorPool(WorkerGroup):
 def evaluate_rows(
     call: ObjectiveCall, candidates: Sequence[int], rows: Any, seconds: float
 ) -> ChunkResult:
-    """Evaluate a chunk in a thread, or wherever a pool sends the objective by itself."""
+    """Evaluate a chunk in a thread, or where a pool sends the objective by itself."""
     return evaluate_chunk(call, candidates, lambda k: rows[k], seconds)
 
 

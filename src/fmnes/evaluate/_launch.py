@@ -63,10 +63,10 @@ def end_if_unguarded() -> None:
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Let processes that start in this context not see Ctrl-C, and this one see it afterwards.
+    """Block Ctrl-C for processes that start in this context; this process gets it afterwards.
 
-    A fork server or a worker that is importing modules would print a traceback. The resource
-    tracker of multiprocessing does the same for itself, and lifts the block: so it starts first.
+    Otherwise, a fork server or a worker that is importing modules would print a traceback. The
+    resource tracker of multiprocessing is started before, because it would remove the block.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

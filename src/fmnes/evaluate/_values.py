@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes._arrays import to_host
+from fmnes._checks import count
 
 
 def to_value(raw: Any, candidate: int, name: str = "fun") -> float:
@@ -28,7 +29,7 @@ def to_value(raw: Any, candidate: int, name: str = "fun") -> float:
         if hasattr(number, "item"):
             number = number.item()
     if not hasattr(type(number), "__float__"):  # str, complex and None
-        hint = " (is a `return` missing?)" if raw is None else ""
+        hint = " (is a `return` missing?)" if raw is None else _hint_of_pair(raw)
         got = f"{type(raw).__name__}: {reprlib.repr(raw)}{hint}"
         raise TypeError(_wanted(name, candidate, got))
     try:
@@ -44,11 +45,13 @@ def to_values(raw: Any, popsize: int, name: str = "fun") -> NDArray[np.float64]:
         return raw.copy()  # the objective may reuse its array
     expected = f"{name}: expected an array of {popsize} real numbers, shape ({popsize},)"
     try:
-        values = np.asarray(raw)
-    except ValueError as error:  # rows of different lengths
-        raise TypeError(f"{expected}, got {type(raw).__name__} ({error})") from None
+        values = _gathered(raw)
+    except (RuntimeError, TypeError, ValueError) as error:  # rows of different lengths, for example
+        came = f"{type(raw).__name__} ({error}){_hint_of_pair(raw)}"
+        raise TypeError(f"{expected}, got {came}") from None
     if values.shape != (popsize,):
-        raise TypeError(f"{expected}, got {type(raw).__name__} of shape {values.shape}")
+        came = f"{type(raw).__name__} of shape {values.shape}{_hint_of_pair(raw)}"
+        raise TypeError(f"{expected}, got {came}")
     if values.dtype.kind == "O":  # a list with None, Fraction and the like
         return np.array([to_value(value, i, name) for i, value in enumerate(values)])
     if values.dtype.kind not in "biuf":
@@ -56,9 +59,20 @@ def to_values(raw: Any, popsize: int, name: str = "fun") -> NDArray[np.float64]:
     return np.array(values, dtype=np.float64)
 
 
+def _gathered(raw: Any) -> NDArray[Any]:
+    """The numbers of an array or of a list as one array.
+
+    A list may hold tensors that NumPy does not read: those on a GPU, or with gradients.
+    """
+    if not isinstance(raw, list | tuple) or all(isinstance(value, float) for value in raw):
+        return np.asarray(raw)
+    return np.asarray([to_host(value) for value in raw])
+
+
 def to_row(raw: Any, candidate: int, constraints: int) -> NDArray[np.float64]:
     """The numbers f, g_1, ..., g_m of one candidate whose objective returned ``(f, g)``."""
-    expected = f"fun: expected (f, g) with {constraints} constraints for candidate {candidate}"
+    numbers = count(constraints, "constraint")
+    expected = f"fun: expected (f, g) with {numbers} for candidate {candidate}"
     if not isinstance(raw, tuple | list) or len(raw) != 2:
         raise TypeError(f"{expected}, got {type(raw).__name__}: {reprlib.repr(raw)}")
     row = np.empty(1 + constraints)
@@ -86,9 +100,12 @@ def _numbers(raw: Any, shape: tuple[int, ...], expected: str) -> NDArray[np.floa
     """An array of a shape; a last axis of length 1 may be missing."""
     try:
         g = np.array(to_host(raw))
-        g = g.astype(np.float64) if g.dtype.kind in "biufO" else g
+        has_none = g.dtype.kind == "O" and None in g.ravel().tolist()  # NumPy makes NaN of it
+        g = g.astype(np.float64) if g.dtype.kind in "biufO" and not has_none else g
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{expected}, got {type(raw).__name__} ({error})") from None
+    if has_none:
+        raise TypeError(f"{expected}, got None among them (is a `return` missing?)")
     if g.dtype != np.float64:
         raise TypeError(f"{expected}, got {type(raw).__name__} of dtype {g.dtype}")
     if shape[-1] == 1 and g.shape == shape[:-1]:
@@ -96,6 +113,12 @@ def _numbers(raw: Any, shape: tuple[int, ...], expected: str) -> NDArray[np.floa
     if g.shape != shape:
         raise TypeError(f"{expected}, got constraints of shape {g.shape}")
     return g
+
+
+def _hint_of_pair(raw: Any) -> str:
+    """Return what to do about a pair of the objective's value and its constraints."""
+    is_pair = isinstance(raw, tuple) and len(raw) == 2
+    return " (to return (f, g) with m constraints, give constraints=m)" if is_pair else ""
 
 
 def _wanted(name: str, candidate: int, got: str) -> str:

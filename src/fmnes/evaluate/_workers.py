@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from fmnes import _checks as checks
 from fmnes.evaluate._dask import DaskPool
 from fmnes.evaluate._executor import (
     ExecutorPool,
@@ -45,7 +44,11 @@ def worker_groups(workers: Any) -> Sequence[WorkerGroup]:
     if workers is None:
         return []
     if isinstance(workers, (int, np.integer)) and not isinstance(workers, bool):
-        count = available_cpus() if workers == -1 else checks.integer("workers", workers, least=1)
+        if workers < 1 and workers != -1:
+            raise ValueError(
+                f"workers: expected at least 1, or -1 for one process per CPU, got {workers!r}"
+            )
+        count = available_cpus() if workers == -1 else int(workers)
         return [ProcessWorker() for _ in range(count)]
     if isinstance(workers, Cluster):
         return [ReplicaGroup(workers)]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fmnes.benchmarking.statistics import Cell, Ratio, ratio_of, ratio_of_times
 from fmnes.experiments.protocol import EXPERIMENTS, Solver, trials_of
-from fmnes.experiments.results import Row
+from fmnes.experiments.results import TrialResult
 
 
 class Case(NamedTuple):
@@ -24,9 +24,9 @@ class Case(NamedTuple):
 class Table:
     """The rows by case and solver."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[TrialResult]) -> None:
         self.times: dict[tuple[int, Solver], list[float]] = defaultdict(list)
-        grouped: dict[tuple[Case, Solver], list[Row]] = defaultdict(list)
+        grouped: dict[tuple[Case, Solver], list[TrialResult]] = defaultdict(list)
         for row in rows:
             trial = row.trial
             if trial.experiment == "time":

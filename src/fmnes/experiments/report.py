@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fmnes.benchmarking.log import PathLike
+from fmnes.benchmarking.lines import PathLike
 from fmnes.benchmarking.statistics import typical
 from fmnes.experiments import figures, protocol, tables
 from fmnes.experiments.cases import Case, Table
 from fmnes.experiments.claims import claims
 from fmnes.experiments.figures import SIGNS
-from fmnes.experiments.results import Row, read_some
+from fmnes.experiments.results import TrialResult, read_some
 from fmnes.experiments.verdicts import RULE, Agreement, Claim, agreements, over_paper
 
 _METRIC = "Smaller is better. "
@@ -155,7 +155,7 @@ def _summary(trials: int, found: Sequence[Claim], pairs: Iterable[Agreement]) ->
 
 
 def _sections(
-    rows: Mapping[protocol.Trial, Row], table: Table, folder: Path, parts: Mapping[str, str]
+    rows: Mapping[protocol.Trial, TrialResult], table: Table, folder: Path, parts: Mapping[str, str]
 ) -> Iterator[_Section]:
     """Yield the sections below the summary."""
     yield _Section("The claims and the checks", _HOW_TO_READ + parts["claims.md"])

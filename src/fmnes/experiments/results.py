@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fmnes import _checks as checks
-from fmnes.benchmarking.log import PathLike, read_lines
+from fmnes.benchmarking.lines import PathLike, read_lines
 from fmnes.experiments.protocol import Trial
 from fmnes.problems import PROBLEMS
 
 
-class Row(NamedTuple):
+class TrialResult(NamedTuple):
     """A trial and its result."""
 
     trial: Trial
@@ -30,7 +30,7 @@ class Row(NamedTuple):
         return text.getvalue()
 
     @classmethod
-    def from_fields(cls, fields: list[str]) -> "Row":
+    def from_fields(cls, fields: list[str]) -> "TrialResult":
         """Return the row whose line has these fields."""
         experiment, function, dim, popsize, method, variant, trial, *outcome = fields
         seed, evaluations, success, value, seconds, versions = outcome
@@ -48,15 +48,15 @@ class Row(NamedTuple):
         )
 
 
-HEADER = ",".join([*Trial._fields, *Row._fields[1:]]) + "\n"
+HEADER = ",".join([*Trial._fields, *TrialResult._fields[1:]]) + "\n"
 
 
-def read(path: PathLike) -> dict[Trial, Row]:
+def read(path: PathLike) -> dict[Trial, TrialResult]:
     """Return all rows of a file by trial; none if there is no such file."""
-    rows: dict[Trial, Row] = {}
+    rows: dict[Trial, TrialResult] = {}
     for number, fields in enumerate(csv.reader(read_lines(path, HEADER)), start=2):
         try:
-            row = Row.from_fields(fields)
+            row = TrialResult.from_fields(fields)
         except ValueError as error:
             raise ValueError(
                 f"{path}, line {number}: expected a trial, got {fields} ({error})"
@@ -67,7 +67,7 @@ def read(path: PathLike) -> dict[Trial, Row]:
     return rows
 
 
-def read_some(path: PathLike) -> dict[Trial, Row]:
+def read_some(path: PathLike) -> dict[Trial, TrialResult]:
     """Return all rows of a file that has at least one."""
     rows = read(path)
     if not rows:

@@ -13,21 +13,21 @@ from pathlib import Path
 from fmnes import _checks as checks
 from fmnes import kernels
 from fmnes._version import __version__
-from fmnes.benchmarking import log
+from fmnes.benchmarking import lines
 from fmnes.benchmarking.packages import require
 from fmnes.benchmarking.processes import run_all, with_progress
 from fmnes.experiments.protocol import Trial, expected_seconds
-from fmnes.experiments.results import HEADER, Row, read, read_some
+from fmnes.experiments.results import HEADER, TrialResult, read, read_some
 from fmnes.experiments.solvers import PACKAGES, solve
 
 
-def run_trial(trial: Trial) -> Row:
+def run_trial(trial: Trial) -> TrialResult:
     """Run one trial; the processes of `run_all` give the same result on every machine."""
     begun = time.perf_counter()
     evaluations, value = solve(trial)
     seconds = time.perf_counter() - begun
     success = value <= trial.ftarget
-    return Row(trial, trial.seed, evaluations, success, value, seconds, _versions(trial))
+    return TrialResult(trial, trial.seed, evaluations, success, value, seconds, _versions(trial))
 
 
 def _versions(trial: Trial) -> str:
@@ -51,7 +51,7 @@ def _processor() -> str:
 
 def run(trials: Iterable[Trial], path: Path, workers: int) -> int:
     """Run the trials that the file lacks, add them to it, and return their number."""
-    with log.appending(path, "results", HEADER) as append:  # locked first: no trial is run twice
+    with lines.appending(path, "results", HEADER) as append:  # locked first: no trial is run twice
         done = read(path)
         missing = [trial for trial in trials if trial not in done]
         for row in _rows(missing, workers):
@@ -59,7 +59,7 @@ def run(trials: Iterable[Trial], path: Path, workers: int) -> int:
     return len(missing)
 
 
-def _rows(trials: list[Trial], workers: int) -> Iterator[Row]:
+def _rows(trials: list[Trial], workers: int) -> Iterator[TrialResult]:
     """Yield the rows of trials as they end.
 
     Long trials start first. Those that measure time come last, one at a time and undisturbed.
@@ -77,7 +77,7 @@ def _rows(trials: list[Trial], workers: int) -> Iterator[Row]:
 
 def verify(
     path: Path, count: int, workers: int, below: float, seed: int | None = None
-) -> list[tuple[Row, Row]]:
+) -> list[tuple[TrialResult, TrialResult]]:
     """Run random rows of a file again; return each with the new one.
 
     They are chosen among those that took less than ``below`` seconds. Rows that measure time are
@@ -102,7 +102,7 @@ def verify(
     return [(kept[row.trial], row) for row in _rows(list(kept), workers)]
 
 
-def same(a: Row, b: Row) -> bool:
+def same(a: TrialResult, b: TrialResult) -> bool:
     """Compare all but the seconds and the versions; NaN equals NaN."""
     value = a.value == b.value or (math.isnan(a.value) and math.isnan(b.value))
     return value and a[:4] == b[:4]

@@ -103,9 +103,19 @@ if in_use == "native":
     _native.set_num_threads(_num_threads)
 
 
-@functools.cache
 def select(xp: Any, dtype: Any) -> ModuleType:
-    """The module with the hot loops for this array library and dtype."""
+    """The module with the hot loops for this array library and dtype.
+
+    A namespace that is no library, such as that of `engines.sharded`, brings its own.
+    """
+    if isinstance(xp, ModuleType):
+        return _of_library(xp, dtype)
+    own: ModuleType = xp.kernels
+    return own
+
+
+@functools.cache
+def _of_library(xp: Any, dtype: Any) -> ModuleType:
     if in_use == "native" and is_numpy_namespace(xp) and dtype in (xp.float64, xp.float32):
         return native
     return fused if is_jax_namespace(xp) else agnostic

@@ -109,6 +109,10 @@ class CheckpointFiles:
         folder = os.path.dirname(os.path.abspath(self._path))
         if not os.path.isdir(folder):  # report it now, not after hours of evaluations
             raise FileNotFoundError(f"checkpoint: expected a folder that exists, got {folder}")
+        if os.path.isdir(self._path):
+            raise IsADirectoryError(
+                f"checkpoint: expected the path of a file, such as run.npz, got {self._path}"
+            )
         try:
             self._lock.acquire()
             # Only files of this path: "run.npz.b.1-2.tmp" belongs to a search at "run.npz.b".

@@ -26,19 +26,23 @@ _ARGUMENTS = {
     "seed": "rng",
     "discrete": "integrality or choices",
     "space": "variables of the Space",
+    "multipliers": "multipliers of the Result",
 }
 
 
 def check_same(
     mine: Setup,
-    popsize: int,
+    popsize: int | None,
     schedule: IPOP | BIPOP,
     saved: dict[str, Any],
     *,
     seeded: bool,
     asynchronous: bool,
 ) -> None:
-    """Raise an error if the saved search was started with other arguments."""
+    """Raise an error if the saved search was started with other arguments.
+
+    A ``popsize`` of None is the one of the saved search.
+    """
     theirs = saved["current"]["setup"]
     differing = [
         _ARGUMENTS.get(name, name)
@@ -46,22 +50,31 @@ def check_same(
         for name in Setup._fields
         if name != "stopping" and (seeded or name != "seed")
         if not _equal(getattr(mine, name), getattr(theirs, name))
+        # A search whose objective was found to be noisy has other settings since then.
+        if name != "settings" or not _equal(mine.settings.for_noise(), theirs.settings)
     ]
     if mine.mean.shape != theirs.mean.shape:
         differing.insert(0, f"the number of variables ({theirs.mean.shape[0]} there)")
-    finished = saved["finished"]
-    saved_popsize = finished[0].restarts[0].popsize if finished else saved["current"]["popsize"]
-    if popsize != saved_popsize:
+    saved_popsize = _first_popsize(saved)
+    if popsize is not None and popsize != saved_popsize:
         differing.append(f"popsize ({saved_popsize} there)")
     if repr(schedule) != saved["schedule"]:
         differing.append(f"restarts ({saved['schedule']} there)")
-    if asynchronous != (saved["flight"] is not None):
+    if asynchronous != (saved["flight"] is not None or saved["parallel"] is not None):
         differing.append(f"asynchronous ({not asynchronous} there)")
     if differing:
         raise ValueError(
             "checkpoint: expected a saved search of this problem, got one that differs in "
             f"{', '.join(differing)}; give another path, or resume='never' to start again"
         )
+
+
+def _first_popsize(saved: dict[str, Any]) -> int:
+    """Return the population size of the first run of a saved search."""
+    if saved["parallel"] is not None:
+        return int(saved["parallel"]["popsize"])
+    finished = saved["finished"]
+    return int(finished[0].restarts[0].popsize if finished else saved["current"]["popsize"])
 
 
 def compare_code(

@@ -1,10 +1,11 @@
 """The journal: the values since a checkpoint, on disk as soon as they arrive.
 
-A journal is a `Log` of records. Each record ends with a CRC-32 of all records so far, so a
-record is read only if all records before it are undamaged and in place. The first
-record names the search and where the journal begins. Then each generation has an opening record,
-and its values follow in any order. The values of an asynchronous search follow in the order of
+A journal is an `AppendOnlyFile` of records. Each record ends with a CRC-32 of all records so far,
+so a record is read only if all records before it are undamaged and in place. The first record names
+the search and where the journal begins. Then each generation has an opening record, and its values
+follow in any order. The values of an asynchronous search follow in the order of
 their arrival, with the origins of their candidates: this order decides how the search goes on.
+Where several runs are in progress, a number of arrivals takes the place of a generation.
 """
 
 import struct
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from fmnes.engines.asynchronous import X0, Origin
 from fmnes.evaluate import Outcome, Value
-from fmnes.storage.log import Log
+from fmnes.storage.append_only import AppendOnlyFile
 
 _MAGIC = b"fmnes journal 1\n"
 _LENGTH = struct.Struct("<I")  # before a record: its number of bytes
@@ -140,7 +141,7 @@ def error_record(candidate: int, error: str) -> bytes:
 # === Writing ===
 
 
-class Journal(Log):
+class Journal(AppendOnlyFile):
     """Writes a new journal file."""
 
     def __init__(
@@ -251,7 +252,9 @@ def _take(record: bytes, entries: list[Entry], constraints: int) -> bool:
 def _take_arrival(record: bytes, entry: Entry) -> bool:
     _, generation, row = _ARRIVAL.unpack_from(record)
     origin, value = Origin(generation, row), np.frombuffer(record[_ARRIVAL.size :], "<f8")
-    if entry.complete or origin in entry.known or generation > entry.position.generation:
+    if entry.complete or origin in entry.known:
+        return False
+    if origin.split()[1].generation > entry.position.generation:
         return False
     entry.note(origin, value.astype(np.float64) if len(value) > 1 else float(value[0]), None)
     return True

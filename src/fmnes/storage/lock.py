@@ -78,13 +78,18 @@ if sys.platform != "win32":
 class Lock:
     """A lock in the form of a file, which is removed when the lock is released.
 
-    ``path`` is the path that is locked, with ``.lock`` appended. ``name`` is the name of the user's
-    argument, for error messages. On file systems without locks, nothing is locked.
+    ``name`` is the name of the user's argument, for error messages, and ``locked`` what it names:
+    by default the path without ``.lock``. On file systems without locks, nothing is locked.
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str = "checkpoint") -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        name: str = "checkpoint",
+        locked: str | os.PathLike[str] | None = None,
+    ) -> None:
         self._path = os.path.realpath(path)
-        self._name = name
+        self._name, self._locked = name, locked or self._path.removesuffix(".lock")
         self.file = -1  # open while the lock is held
 
     def acquire(self) -> None:
@@ -158,7 +163,7 @@ class Lock:
             )
 
     def _refusal(self, holder: str) -> RuntimeError:
-        path = self._path.removesuffix(".lock")
         return RuntimeError(
-            f"{self._name}: expected a path that nobody else is using, got {path}, used by {holder}"
+            f"{self._name}: expected a path that nobody else is using, got {self._locked}, used by "
+            f"{holder}"
         )

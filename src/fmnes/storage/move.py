@@ -11,7 +11,7 @@ from fmnes._arrays import Array, to_host
 def moved(saved: dict[str, Any], like: Array) -> dict[str, Any]:
     """Return a saved search whose arrays are of the library and on the device of ``like``.
 
-    They keep their dtypes.
+    They keep their dtypes. Values and counts stay on the host.
     """
     xp = array_namespace(like)
 
@@ -24,5 +24,9 @@ def moved(saved: dict[str, Any], like: Array) -> dict[str, Any]:
 
     setup = saved["setup"]
     places = {name: there(getattr(setup, name)) for name in ("mean", "shape", "box", "discrete")}
-    arrays = {name: there(saved[name]) for name in ("state", "initial", "best", "margin")}
+    names = "state", "initial", "best", "margin", "extra_x"
+    arrays = {name: there(saved[name]) for name in names}
+    if saved["injected"] is not None:
+        points = there(saved["injected"].points)
+        arrays["injected"] = saved["injected"]._replace(points=points)
     return {**saved, **arrays, "setup": setup._replace(**places)}

@@ -18,7 +18,7 @@ import os
 import shutil
 import tokenize
 import zipfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import IO, Any
 
 import numpy as np
@@ -40,7 +40,8 @@ from fmnes._space import Space
 from fmnes._start import Setup
 from fmnes._stopping import Budget, Stopping
 from fmnes._version import __version__
-from fmnes.algorithms import METHODS, auto
+from fmnes.algorithms import METHODS
+from fmnes.algorithms import UPGRADES as METHOD_UPGRADES
 from fmnes.algorithms._records import Shape
 from fmnes.engines import Generation
 from fmnes.storage.fingerprint import Fingerprint
@@ -80,6 +81,11 @@ _RECORDS_OF_TYPES = (
     Limits, Margin,
     Result, Run, Setup, Shape,
 )  # fmt: skip
+# Records that files of earlier formats hold without some of their fields.
+_UPGRADES: dict[type[Any], Callable[[dict[str, Any]], dict[str, Any]]] = {
+    Result: lambda fields: {"stds": math.nan * fields["x"]} | fields,  # not in formats 3 and 4
+    **METHOD_UPGRADES,
+}
 _NAMES = {cls: name for name, cls in _RECORDS.items()}
 _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 
@@ -87,6 +93,7 @@ _LIBRARIES = ("numpy", "torch", "jax", "array_api_strict")
 # What to do with a file that another function reads.
 _OF_MINIMIZE = "it is a checkpoint: minimize(..., checkpoint=path) resumes from it"
 _OF_OPTIMIZER = "it is a file of Optimizer.save: Optimizer.load reads it"
+_OF_SHARDS = "it has some of the variables: torch_distributed.Shards.load reads it"
 _OF_RESULT = "it is a JSON file: Result.load reads a file of Result.save"
 
 
@@ -201,7 +208,7 @@ def read(
     except _DAMAGE as error:
         raise DamagedError(f"{expected} ({error})") from error
     if set(decoded) != set(names):
-        raise ValueError(f"{expected} ({_OF_MINIMIZE if 'current' in decoded else _OF_OPTIMIZER})")
+        raise ValueError(f"{expected} ({_reader_of(decoded)})")
     written = {name: header.get(name) for name in _VERSIONS}
     if written != _VERSIONS:
         logger.warning(
@@ -209,6 +216,13 @@ def read(
             *(path, written, _VERSIONS),
         )
     return decoded
+
+
+def _reader_of(decoded: dict[str, Any]) -> str:
+    """Return which function reads a file."""
+    if "variables" in decoded:
+        return _OF_SHARDS
+    return _OF_MINIMIZE if "current" in decoded else _OF_OPTIMIZER
 
 
 def _upgrade(decoded: dict[str, Any], format_: int) -> None:
@@ -220,6 +234,7 @@ def _upgrade(decoded: dict[str, Any], format_: int) -> None:
     search.setdefault("injected", None)  # and no points from elsewhere
     if is_checkpoint:
         decoded.setdefault("flight", None)  # the search was not asynchronous
+        decoded.setdefault("parallel", None)  # and its runs followed each other
     if format_ < 5 and is_checkpoint:
         decoded["objective"] = None
     if format_ < 6:
@@ -335,13 +350,7 @@ def _decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     content = {name: _decode(item, arrays) for name, item in value["fields"].items()}
     if cls in (Result, Run):
         content["status"] = Status(content["status"])
-    if cls is Result:
-        content.setdefault("stds", math.nan * content["x"])  # formats 3 and 4 have none
-    if cls is auto.Auto:
-        content.setdefault("adapt", None)  # format 5: rates that do not adapt
-    if cls is auto.State and "eta" not in content:
-        content |= auto.fixed_rates(content["D_gradient"])
-    record = cls(**content)
+    record = cls(**_UPGRADES[cls](content) if cls in _UPGRADES else content)
     if cls in _RECORDS_OF_TYPES:
         check_fields(record)
     return record

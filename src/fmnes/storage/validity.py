@@ -18,7 +18,7 @@ from fmnes._discrete import Discrete, Margin
 from fmnes._history import History
 from fmnes._injected import Injected
 from fmnes._record import Limits, Record
-from fmnes._result import Result
+from fmnes._result import Result, Status
 from fmnes._start import MOST_CANDIDATES, Setup
 from fmnes._stopping import Budget
 from fmnes.algorithms import METHODS, Algorithm
@@ -45,6 +45,8 @@ SEARCH: dict[str, Any] = {
     "tally": Record,
     "asked": bool,
 }
+# The part of one process of a search that is split over several, and where it lies.
+SHARD: dict[str, Any] = {**SEARCH, "start": int, "variables": int}
 RUNS: dict[str, Any] = {
     "current": dict,
     "elapsed": float,
@@ -55,10 +57,24 @@ RUNS: dict[str, Any] = {
     "schedule": str,
     "objective": Fingerprint | None,
     "flight": dict | None,
+    "parallel": dict | None,
     "search": str,
 }
+_PARALLEL: dict[str, Any] = {
+    "lanes": list[dict[str, Any]],
+    "numbers": list[int],
+    **dict.fromkeys(("batches", "begun", "popsize", "arrived"), int),
+}
+_LANE: dict[str, Any] = {
+    "search": dict,
+    "flight": dict,
+    "arrived": np.ndarray,
+    "values": np.ndarray,
+    "ended": str | None,
+    "x0_is_open": bool,
+}
 _COUNTERS = (
-    *("generation", "nfev", "listed_nfev", "nfailed", "extra_nfev"),
+    *("generation", "nfev", "listed_nfev", "nfailed", "extra_nfev", "free"),
     *("flat", "infeasible", "violated", "rose_at"),
 )
 _RECORD: dict[str, Any] = {
@@ -86,7 +102,7 @@ def check_types(values: dict[str, Any], types: dict[str, Any]) -> None:
         raise ValueError(f"it holds {came}, not {', '.join(types)}")
     for name, type_ in types.items():
         if not _is_of(values[name], type_):
-            raise TypeError(f"{name}: expected {type_}, got a {type(values[name]).__name__}")
+            raise TypeError(f"{name}: expected {type_}, got {type(values[name]).__name__}")
 
 
 def check_fields(record: Any) -> None:
@@ -119,6 +135,9 @@ def _is_of(value: Any, type_: Any) -> bool:
 
 def check_content(saved: dict[str, Any]) -> None:
     """Raise an error if the parts of a search, or of the runs of a search, do not fit together."""
+    if isinstance(saved, dict) and "variables" in saved:
+        _check_shard(saved)
+        return
     if not isinstance(saved, dict) or "current" not in saved:
         check_search(saved)
         return
@@ -130,6 +149,8 @@ def check_content(saved: dict[str, Any]) -> None:
     setup = current["setup"]
     if saved["flight"] is not None:
         _check_flight(saved["flight"], setup.mean)
+    if saved["parallel"] is not None:
+        _check_parallel(saved["parallel"], len(saved["finished"]))
     for result in saved["finished"]:
         for vector in (result.x, result.stds):
             _check_array("finished", vector, setup.mean if setup.box is None else setup.box.fixed)
@@ -147,8 +168,41 @@ def _check_flight(flight: dict[str, Any], mean: Array) -> None:
         raise ValueError("flight.origins: expected numbers >= 0, got a negative one")
 
 
-def check_search(saved: dict[str, Any]) -> None:
-    """Raise an error if the parts of a search do not fit together."""
+def _check_parallel(parallel: dict[str, Any], finished: int) -> None:
+    """Raise an error if the runs in progress of a schedule do not fit together."""
+    check_types(parallel, _PARALLEL)
+    if len(parallel["numbers"]) != finished or not parallel["lanes"]:
+        raise ValueError(f"parallel: expected a number for each of {finished} finished runs")
+    for lane in parallel["lanes"]:
+        check_types(lane, _LANE)
+        check_search(lane["search"])
+        setup, arrived = lane["search"]["setup"], lane["arrived"]
+        _check_flight(lane["flight"], setup.mean)
+        count, kinds = len(arrived), setup.constraints
+        _check_layout("parallel.arrived", arrived, (count,), np.dtype(np.int64))
+        shape = (count,) if kinds is None or not count else (count, 1 + kinds.number)
+        _check_layout("parallel.values", lane["values"], shape, np.dtype(np.float64))
+        if ((arrived < 0) | (arrived >= len(lane["flight"]["origins"]))).any():
+            raise ValueError("parallel.arrived: expected candidates in flight, got others")
+        if lane["ended"] is not None:
+            Status(lane["ended"])
+
+
+def _check_shard(saved: dict[str, Any]) -> None:
+    """Raise an error if one process's part of a search does not fit into the whole."""
+    check_types(saved, SHARD)
+    start, variables = saved["start"], saved["variables"]
+    check_search({name: saved[name] for name in SEARCH}, variables)
+    end = start + saved["setup"].mean.shape[0]
+    if not 0 <= start < end <= variables:
+        raise ValueError(f"start: expected a part of {variables} variables, got {start} to {end}")
+
+
+def check_search(saved: dict[str, Any], variables: int | None = None) -> None:
+    """Raise an error if the parts of a search do not fit together.
+
+    ``variables`` is their number in the whole search, if this is a part of it.
+    """
     check_types(saved, SEARCH)
     setup, popsize, record = saved["setup"], saved["popsize"], saved["tally"]
     if setup.method not in METHODS:
@@ -167,8 +221,11 @@ def check_search(saved: dict[str, Any]) -> None:
     draws.population_stream(saved["run"])  # raises an error if there is no such run
     _check_setup(setup)
     _check_constrained(setup.constraints, saved["constrained"])
+    if setup.multipliers is not None and setup.constraints is not None:
+        numbers = np.empty(setup.constraints.number)
+        _check_array("multipliers", setup.multipliers, numbers)
     _check_injected(saved["injected"], setup.mean, popsize)
-    _check_record(record, setup.mean.shape[0], popsize)
+    _check_record(record, setup.mean.shape[0] if variables is None else variables, popsize)
     _check_state(method, saved)
 
 
@@ -232,13 +289,27 @@ def _check_discrete(discrete: Discrete, mean: Array) -> None:
         _check_layout(
             f"integrality.{name}", to_host(getattr(discrete, name)), like.shape, like.dtype
         )
-    choice, members = (np.asarray(to_host(part)) for part in (discrete.choice, discrete.members))
-    if {choice.dtype.kind, members.dtype.kind} != {"i"} or choice.shape != like.shape:
-        raise ValueError("choices: expected integers, got others")
-    if members.ndim != 2 or ((members < 0) | (members >= like.size)).any():
-        raise ValueError("choices: expected the coordinates of each choice, got others")
-    if ((choice < 0) | (choice >= max(len(members), 1))).any():
-        raise ValueError("choices: expected the number of a choice, got others")
+    choice, column, options = (
+        np.asarray(to_host(part)) for part in (discrete.choice, discrete.column, discrete.options)
+    )
+    _check_layout("choices.choice", choice, tuple(mean.shape), np.dtype(np.int64))
+    _check_layout("choices.column", column, (column.size,), np.dtype(np.int64))
+    for name in ("options", "least"):
+        _check_layout(f"choices.{name}", getattr(discrete, name), column.shape, mean.dtype)
+    if ((column < 0) | (column >= mean.shape[0])).any():
+        raise ValueError("choices: expected the coordinate of each choice, got others")
+    if ((choice < 0) | (choice >= max(len(column), 1))).any() or (options < 3).any():
+        raise ValueError("choices: expected the number of a choice, and 3 or more options each")
+
+
+def _check_margin(margin: Margin, discrete: Discrete, mean: Array) -> None:
+    for part in margin[:3]:
+        _check_array("margin", part, mean)
+    options = np.asarray(to_host(discrete.options))
+    for name in ("q", "path"):
+        shape = len(options), int(np.max(options, initial=1))
+        _check_layout(f"choices.{name}", getattr(margin, name), shape, mean.dtype)
+    _check_layout("choices.pace", margin.pace, (2,), mean.dtype)
 
 
 def _check_injected(injected: Injected | None, mean: Array, popsize: int) -> None:
@@ -263,10 +334,10 @@ def _check_record(record: Record, dim: int, popsize: int) -> None:
         )
     if any(getattr(record, name) < 0 for name in _COUNTERS):
         raise ValueError("record: expected numbers >= 0, got a negative one")
-    if record.nfev != record.extra_nfev + record.generation * popsize:
+    if record.nfev != record.extra_nfev + record.generation * popsize - record.free:
         raise ValueError(
-            f"nfev: expected {record.generation} generations of {popsize} and {record.extra_nfev} "
-            f"before them, got {record.nfev}"
+            f"nfev: expected {record.generation} generations of {popsize} without {record.free}, "
+            f"and {record.extra_nfev} beside them, got {record.nfev}"
         )
     if (record.last is None) != (record.generation == 0) or history.to_array().ndim != 1:
         raise ValueError(f"record: expected {record.generation} generations, got others")
@@ -295,8 +366,8 @@ def _check_state(method: Algorithm, saved: dict[str, Any]) -> None:
             _check_array(name, saved[name], mean)
     if (saved["margin"] is None) != (setup.discrete is None):
         raise ValueError("margin: expected one if there are discrete variables, got the opposite")
-    for part in saved["margin"] or ():
-        _check_array("margin", part, mean)
+    if setup.discrete is not None:
+        _check_margin(saved["margin"], setup.discrete, mean)
     if saved["extra_x"] is not None:
         _check_array("extra_x", saved["extra_x"], mean if setup.box is None else setup.box.fixed)
     constrained, record = saved["constrained"], saved["tally"]

@@ -35,6 +35,10 @@ function grouped(value) {
   return Math.round(value).toLocaleString("en");
 }
 
+function variables(count) {
+  return count === 1 ? "1 variable" : `${grouped(count)} variables`;
+}
+
 function clock(seconds) {
   const s = Math.round(seconds), two = (n) => String(n).padStart(2, "0");
   return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
@@ -194,20 +198,22 @@ function showTiles(data) {
   byId("nfailed").parentElement.classList.toggle("bad", last.nfailed > 0);
 }
 
-function showCandidate({ x, dim }) {
-  byId("candidate").hidden = !x?.length;
-  if (!x?.length) return;
-  const head = x.slice(0, 8).map((value) => short(value, 5)).join(", ");
-  write("candidate-head", `${head}${dim > 8 ? ", …" : ""} (${grouped(dim)} variables)`);
-  const more = dim > x.length ? [`… the other ${grouped(dim - x.length)} are in best.txt`] : [];
-  write("candidate-all", [...x.map((value, i) => `x[${i}] = ${value}`), ...more].join("\n"));
+function showCandidate({ x, named, dim }) {
+  const rows = named ?? x?.map((value, i) => [`x[${i}]`, value]) ?? [];
+  byId("candidate").hidden = !rows.length;
+  const first = rows.slice(0, 8);
+  const head = first.map(([name, value]) => (named ? `${name} = ${value}` : short(value, 5))).join(", ");
+  write("candidate-head", `${head}${dim > 8 ? ", …" : ""} (${variables(dim)})`);
+  const file = named ? "best.json" : "best.txt";
+  const more = dim > rows.length ? [`… the other ${grouped(dim - rows.length)} are in ${file}`] : [];
+  write("candidate-all", [...rows.map(([name, value]) => `${name} = ${value}`), ...more].join("\n"));
 }
 
 function show(data) {
   const title = data.title ?? "fmnes";
   write("title", title);
   document.title = `${short(data.last.best, 4)} · ${title}`;
-  write("about", data.method ? `${data.method}, ${data.dim} variables, ${data.folder}` : "");
+  write("about", data.method ? `${data.method}, ${variables(data.dim)}, ${data.folder}` : "");
   write("state", data.state === "ended" ? `ended: ${data.status}` : data.state);
   byId("state").dataset.state = data.state;
   write("message", data.message);

@@ -6,8 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from fmnes import _checks as checks
 from fmnes.evaluate._ray import RayExecutor
-from fmnes.evaluate.cluster._dask import DaskHost
-from fmnes.evaluate.cluster._ray import RayHost
+from fmnes.evaluate.cluster._dask_actors import DaskHost
+from fmnes.evaluate.cluster._ray_actors import RayHost
 
 
 @runtime_checkable

@@ -10,8 +10,8 @@ from fmnes.evaluate._group import WorkerGroup
 from fmnes.evaluate._outcome import EvaluationError, Failure
 from fmnes.evaluate._payload import Workload
 from fmnes.evaluate.cluster._cluster import Cluster
-from fmnes.evaluate.cluster._log import UpdateLog
 from fmnes.evaluate.cluster._remote import RemoteReplica
+from fmnes.evaluate.cluster._update_log import UpdateLog
 
 
 class ReplicaGroup(WorkerGroup):

@@ -10,8 +10,8 @@ from fmnes.evaluate._group import STARTUP_SECONDS
 from fmnes.evaluate._outcome import Failure
 from fmnes.evaluate._payload import Payload
 from fmnes.evaluate.cluster._cluster import Host
-from fmnes.evaluate.cluster._log import LogPosition, UpdateLog
 from fmnes.evaluate.cluster._replica import identity
+from fmnes.evaluate.cluster._update_log import LogPosition, UpdateLog
 
 logger = logging.getLogger("fmnes")
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from fmnes.storage.append_only import AppendOnlyFile
 from fmnes.storage.lock import Lock
-from fmnes.storage.log import Log
 
 PathLike = str | os.PathLike[str]
 
@@ -28,12 +28,12 @@ def appending(
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with (
         Lock(f"{path}.lock", argument),
-        closing(Log(path, header.encode(), end=len(_complete(path, header)))) as log,
+        closing(AppendOnlyFile(path, header.encode(), end=len(_complete(path, header)))) as file,
     ):
 
         def append(lines: list[str]) -> None:
-            log.append("".join(f"{line}\n" for line in lines).encode())
-            log.sync()
+            file.append("".join(f"{line}\n" for line in lines).encode())
+            file.sync()
 
         yield append
 

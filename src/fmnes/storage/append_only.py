@@ -9,7 +9,7 @@ import contextlib
 import os
 
 
-class Log:
+class AppendOnlyFile:
     """Appends to a file: to a new one that begins with ``head``, or to the first ``end`` bytes."""
 
     def __init__(self, path: str | os.PathLike[str], head: bytes = b"", end: int = 0) -> None:

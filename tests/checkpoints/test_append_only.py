@@ -6,8 +6,8 @@ import os
 import pytest
 
 import fmnes
+from fmnes.storage.append_only import AppendOnlyFile
 from fmnes.storage.journal import Journal, Opening, Position, read, value_record
-from fmnes.storage.log import Log
 
 SEARCH = b"0123456789abcdef"
 
@@ -29,14 +29,14 @@ def failure(request, monkeypatch, tmp_path):  # tmp_path: pytest makes it before
 
 def test_what_cannot_be_written_whole_is_not_there_at_all(failure, tmp_path):
     path = tmp_path / "log"
-    log = Log(path, b"head\n")
+    file = AppendOnlyFile(path, b"head\n")
     with pytest.raises(failure):
-        log.append(b"a record\n")
+        file.append(b"a record\n")
     assert path.read_bytes() == b"head\n"
-    log.append(b"another\n")
-    log.close()
+    file.append(b"another\n")
+    file.close()
     assert path.read_bytes() == b"head\nanother\n"
-    assert log.size == len(b"head\nanother\n")
+    assert file.size == len(b"head\nanother\n")
 
 
 def test_a_journal_can_be_read_after_a_record_that_was_not_written(failure, tmp_path):
@@ -54,9 +54,9 @@ def test_a_journal_can_be_read_after_a_record_that_was_not_written(failure, tmp_
 def test_a_log_continues_after_the_bytes_that_stay(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(b"head\none\ntw")
-    log = Log(path, b"head\n", end=len(b"head\none\n"))
-    log.append(b"three\n")
-    log.close()
+    file = AppendOnlyFile(path, b"head\n", end=len(b"head\none\n"))
+    file.append(b"three\n")
+    file.close()
     assert path.read_bytes() == b"head\none\nthree\n"
 
 
