@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo dist paper test test-agnostic test-arrays test-browser test-build test-gpu test-pools \
 	test-examples test-explore test-sanitize test-lowest test-neon test-slow native lint types format \
-	bench bench-gpu evidence docs clean
+	bench bench-gpu evidence leaderboard docs clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -39,8 +39,11 @@ test-agnostic: $(VENV)/.dev  ## run the numerical tests without the compiled ker
 test-arrays: $(VENV)/.arrays  ## run the tests that need PyTorch and JAX
 	$(PYTEST) -m "arrays and not slow" tests
 
-test-gpu: $(VENV)/.gpu  ## run the tests of the GPU kernels; says which GPU it found
-	$(BIN)/python -m pytest -q -m "arrays and not slow" tests/gpu
+# docs/gpu.md has the command for a machine where nothing can be installed.
+GPU_TESTS := tests/gpu $(wildcard tests/backends/test_jax_*.py) tests/draws/test_array_draws.py \
+	tests/integrations/test_torch.py
+test-gpu: $(VENV)/.gpu  ## run the tests of PyTorch, Triton and JAX on a GPU; says what it found
+	$(BIN)/python -m pytest -q -m "arrays and not slow" $(GPU_TESTS)
 
 test-pools: $(VENV)/.pools  ## start, kill and resume searches on Dask, Ray, MPI and SLURM
 	$(PYTEST) -m pools tests
@@ -110,6 +113,9 @@ bench-gpu: $(VENV)/.gpu  ## measure a generation on one GPU, beside other packag
 evidence: $(VENV)/.dev  ## run the experiments of docs/safe-variant.md and make its tables (hours)
 	$(BIN)/python benchmarks/evidence.py
 
+leaderboard: $(VENV)/.leaderboard  ## make docs/leaderboard.md and leaderboard.html from the stored trials
+	$(BIN)/python benchmarks/leaderboard report
+
 docs: $(VENV)/.docs  ## build the documentation, in docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
@@ -148,7 +154,7 @@ $(VENV)/.paper $(VENV)/.dev: $(VENV)/.%: $(VENV)/.fmnes
 	@touch $@
 
 $(VENV)/.arrays: $(VENV)/.dev
-	$(BIN)/python -m pip install -q torch==2.13.0 'jax>=0.4.32'
+	$(BIN)/python -m pip install -q torch==2.13.0 'jax>=0.8'
 	test "$$(uname)" != Linux || $(BIN)/python -m pip install -q 'triton>=3.7'
 	@touch $@
 
@@ -172,6 +178,10 @@ $(VENV)/.browser: $(VENV)/.dev
 
 $(VENV)/.speed: $(VENV)/.dev
 	$(BIN)/python -m pip install -q 'fmnes[speed]'
+	@touch $@
+
+$(VENV)/.leaderboard: $(VENV)/.dev
+	$(BIN)/python -m pip install -q 'fmnes[leaderboard]'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.dev
