@@ -6,6 +6,7 @@ import time
 import numpy as np
 
 import fmnes
+from fmnes.engines.asynchronous import X0
 
 POPSIZE = 8
 TARGET = np.array([3, -2, 0.3, -0.4])
@@ -45,32 +46,51 @@ def to_be_killed(workers, folder):
 
 
 class Follower:
-    """A pool of this process that completes its jobs in the order of given values.
+    """A pool of this process that completes its jobs in the order of the entries of a journal.
 
-    It has as many workers as it takes until the candidate with the next value is handed out.
+    It has as many workers as it takes to hand out every candidate in the generation in which the
+    journal says that it was handed out.
     """
 
-    def __init__(self, values):
-        self._values, self._jobs, self._max_workers = list(values), [], 1
+    def __init__(self, entries):
+        self._values = [list(entry.values) for entry in entries]  # by generation
+        origins = [origin for entry in entries for origin in entry.origins if origin != X0]
+        self._rows = [  # how many candidates a generation has to hand out
+            max((row + 1 for made, row in origins if made == nit), default=0)
+            for nit in range(len(entries))
+        ]
+        self._rows[0] += any(X0 in entry.origins for entry in entries)
+        self._jobs, self._handed_out, self._max_workers = [], 0, 1
+        self._deadline = time.monotonic() + 100
 
     def submit(self, function, /, *args):
         job = Job(self, function(*args))
         self._jobs.append(job)
+        self._handed_out += job.value is not None
         self._max_workers = max(self._max_workers, len(self._jobs))
         return job
 
     def is_next(self, job):
-        if not any(self.matches(other) for other in self._jobs):
+        if job.value is None:
+            return True
+        is_last = len(self._values[0]) == 1
+        is_early = is_last and self._handed_out < self._rows[0]
+        if is_early or not any(map(self.matches, self._jobs)):
+            assert time.monotonic() < self._deadline, "the next value is that of no candidate"
             self._max_workers = len(self._jobs) + 1
+            return False
         return self.matches(job)
 
     def matches(self, job):
-        return job.value is None or np.array_equal(job.value, self._values[0])
+        return np.array_equal(job.value, self._values[0][0])
 
     def complete(self, job):
         self._jobs.remove(job)
         if job.value is not None:
-            del self._values[0]
+            del self._values[0][0]
+            if not self._values[0]:
+                del self._values[0], self._rows[0]
+                self._handed_out = 0
 
 
 class Job:
