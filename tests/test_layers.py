@@ -19,26 +19,22 @@ SOURCE = ROOT / "src"
 # From the bottom to the top: a module imports from its own layer and from those below. A package
 # stands for all its modules that are not listed. `fmnes` is the file src/fmnes/__init__.py.
 LAYERS = [
-    ("_version", "_arrays", "_checks", "_files", "_html", "_json", "_parts", "_lagrangian"),
+    ("_version", "_arrays", "_checks", "_files", "_html", "_json"),
     ("kernels",),
     ("draws", "algorithms", "problems", "_config"),
     ("engines",),
-    # What a search records.
+    # What a search is given, and what it records.
     (
-        "_constrained",
-        "_data",
-        "_injected",
-        "_categorical",
-        "_constraints",
-        "_coordinates",
-        "_discrete",
-        "_space",
-        "_variables",
+        "variables",
+        "constraints",
+        "points",
+        "_status",
         "_result",
         "_history",
         "_stopping",
         "_restarts",
         "_shape",
+        "_x0",
         "_start",
         "_record",
     ),

@@ -13,22 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes._arrays import Array
 from fmnes._asynchronous import Flight, Stream
-from fmnes._constraints import ConstrainedObjective, Kinds, Piece, read_constraints
-from fmnes._coordinates import BoundsLike
-from fmnes._data import read_points_of
 from fmnes._history import DEFAULT_SIZE
 from fmnes._optimizer import Optimizer
 from fmnes._parallel import Fleet, ParallelRuns
 from fmnes._progress import Progress
 from fmnes._restarts import BIPOP, IPOP, read_restarts
-from fmnes._result import Result, Status
+from fmnes._result import Result
 from fmnes._runs import Runs
 from fmnes._signals import Interrupts
-from fmnes._space import OfSpace, Space, of_named_values
-from fmnes._start import best_known, read_mean, read_point, read_start, space_of
+from fmnes._start import read_point, read_start
+from fmnes._status import Status
 from fmnes._stopping import Stopping
 from fmnes._trials import tries_steps
+from fmnes._x0 import best_known, read_mean, space_of
 from fmnes.algorithms import MethodName, MethodSettings
+from fmnes.constraints.functions import ConstrainedObjective, Piece, read_constraints
+from fmnes.constraints.kinds import Kinds
 from fmnes.evaluate import (
     Evaluator,
     Outcome,
@@ -40,8 +40,11 @@ from fmnes.evaluate import (
     read_only,
 )
 from fmnes.evaluate.cluster import Cluster
+from fmnes.points.data import read_points_of
 from fmnes.storage.checkpoint import Checkpoint
 from fmnes.storage.fingerprint import fingerprint
+from fmnes.variables.bounds import BoundsLike
+from fmnes.variables.space import OfSpace, Space, of_named_values
 
 
 class Pool(Protocol):

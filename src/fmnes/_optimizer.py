@@ -16,22 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array, constant, to_host
-from fmnes._constrained import Constrained
-from fmnes._constraints import Constraints, Kinds
-from fmnes._coordinates import BoundsLike
-from fmnes._discrete import Margin, to_user, told
 from fmnes._history import DEFAULT_SIZE, History, read_size
-from fmnes._injected import Injected, read_named_points, read_points
-from fmnes._parts import read_parts, write_made, write_parts
 from fmnes._population import Lineage, Population, Recipe
 from fmnes._record import Feasible, Limits, Record, Windows
 from fmnes._restarts import NextRun
-from fmnes._result import Result, Run, Status, message, succeeded
-from fmnes._space import Space
+from fmnes._result import Result, Run
 from fmnes._start import Setup, Start, initial_sigma_and_shape, read_start
+from fmnes._status import Status, message, succeeded
 from fmnes._stopping import Budget, Stopping, reasons, windows
 from fmnes.algorithms import METHODS, Algorithm, MethodName, MethodSettings
 from fmnes.algorithms._records import Shape, copied
+from fmnes.constraints.constrained import Constrained
+from fmnes.constraints.kinds import Constraints, Kinds
 from fmnes.draws import Address
 from fmnes.engines import EngineSpec, Registration, registration
 from fmnes.engines.asynchronous import AsynchronousEngine, Candidate
@@ -39,9 +35,14 @@ from fmnes.engines.contract import Reader, Writer
 from fmnes.engines.generation import pieces
 from fmnes.engines.injected import InjectedEngine
 from fmnes.evaluate import to_constraints, to_values
+from fmnes.points.injected import Injected, read_named_points, read_points
 from fmnes.storage import npz
 from fmnes.storage.move import moved
 from fmnes.storage.validity import SEARCH
+from fmnes.variables.bounds import BoundsLike
+from fmnes.variables.discrete import Margin, to_user, told
+from fmnes.variables.parts import read_parts, write_made, write_parts
+from fmnes.variables.space import Space
 
 
 class Kept(NamedTuple):

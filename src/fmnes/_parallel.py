@@ -20,8 +20,9 @@ from fmnes._asynchronous import ArrivalCallback, Flight
 from fmnes._history import History
 from fmnes._optimizer import Optimizer
 from fmnes._restarts import IPOP
-from fmnes._result import Result, Run, Status, merged
+from fmnes._result import Result, Run, merged
 from fmnes._runs import FINAL, Runs, Unfinished, joined
+from fmnes._status import Status
 from fmnes._stopping import Budget
 from fmnes.engines.asynchronous import X0, Origin
 from fmnes.evaluate import Outcome, Value

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from fmnes import kernels
 from fmnes._arrays import Array
-from fmnes._coordinates import Box
-from fmnes._discrete import Discrete, Margin, to_user, told
 from fmnes._version import __version__
 from fmnes.algorithms import METHODS, MethodName
 from fmnes.draws import Address
 from fmnes.engines import Engine, EngineSpec, registration
+from fmnes.variables.bounds import Box
+from fmnes.variables.discrete import Discrete, Margin, to_user, told
 
 
 class Recipe(NamedTuple):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from fmnes import _checks as checks
 from fmnes._result import Noise, Result
-from fmnes._space import OfSpace
 from fmnes.evaluate import Evaluator, evaluate_vectorized
+from fmnes.variables.space import OfSpace
 
 
 def reevaluate(

@@ -12,14 +12,15 @@ import numpy as np
 
 from fmnes._arrays import Array
 from fmnes._asynchronous import Flight
-from fmnes._constraints import Kinds, violation
 from fmnes._history import History
 from fmnes._optimizer import Optimizer
 from fmnes._population import Population
 from fmnes._restarts import BIPOP, IPOP
-from fmnes._result import Result, Run, Status, merged
+from fmnes._result import Result, Run, merged
+from fmnes._status import Status
 from fmnes._stopping import Budget
 from fmnes._trials import FirstGeneration, tell
+from fmnes.constraints.kinds import Kinds, violation
 from fmnes.evaluate import Outcome, Value, copied, kept_values
 from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
 from fmnes.storage.fingerprint import Fingerprint

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmnes import _checks as checks
 from fmnes._record import Limits, Record, Windows
-from fmnes._result import Status
+from fmnes._status import Status
 from fmnes.engines import Generation
 
 

@@ -28,10 +28,10 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes._arrays import Array, to_host
-from fmnes._coordinates import Box
 from fmnes._optimizer import Optimizer
 from fmnes._start import Start
 from fmnes.algorithms import METHODS
+from fmnes.variables.bounds import Box
 
 logger = logging.getLogger("fmnes")
 

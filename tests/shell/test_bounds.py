@@ -9,7 +9,7 @@ from property_tests import examples
 from scipy.optimize import Bounds as SciPyBounds
 
 import fmnes
-from fmnes._coordinates import Box, Sides, read_bounds
+from fmnes.variables.bounds import Box, Sides, read_bounds
 
 
 class Watched:

@@ -8,8 +8,8 @@ import pytest
 
 import fmnes
 from fmnes import Choice, Int, Real, Space
-from fmnes._categorical import Chances, after, centre_of, drawn, start
-from fmnes._discrete import least_probability
+from fmnes.variables.categorical import Chances, after, centre_of, drawn, start
+from fmnes.variables.discrete import least_probability
 
 OPTIONS = np.array([3, 5, 4])
 LEAST = least_probability(3) / (OPTIONS - 1)

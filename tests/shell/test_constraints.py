@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize
 
 import fmnes
-from fmnes import _lagrangian as lagrangian
+from fmnes.constraints import lagrangian
 
 FORMS = {
     "NonlinearConstraint": optimize.NonlinearConstraint(lambda x: x[:2] - 1, 0, np.inf),

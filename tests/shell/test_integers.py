@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmnes
-from fmnes._discrete import Discrete, least_probability
+from fmnes.variables.discrete import Discrete, least_probability
 
 NORMAL = NormalDist()
 METHODS = ["auto", "cr-fm-nes", "sep-cma", "vd-cma"]
@@ -98,7 +98,7 @@ def records(xp=np):
 
 
 def transcribed_margin(centre, deviations):
-    """(2) and (3) of `_discrete`, variable by variable."""
+    """(2) and (3) of `variables.discrete`, variable by variable."""
     alpha = 1 - 0.73 ** (1 / 4)
     centre, s = [*centre[:2], 0, 0, 0], [*deviations[:3], 1.0, 1.0]
     for j, low, high, tail in ((0, 0, 1, alpha), (1, -3, 4, alpha / 2)):
@@ -109,7 +109,7 @@ def transcribed_margin(centre, deviations):
 
 
 def transcribed_shift(centre, s, e, w):
-    """(5) of `_discrete`, candidate by candidate."""
+    """(5) of `variables.discrete`, candidate by candidate."""
     shift = [0.0] * len(centre)
     for weight, row in zip(w, e, strict=True):
         for j, low, high in ((0, 0, 1), (1, -3, 4)):

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from fmnes._checks import count
-from fmnes._space import plain
 from fmnes.cli._errors import UsageError
+from fmnes.variables.space import plain
 
 _PLACEHOLDER = "{file}"
 _SHOWN = 200  # characters of a program's output in an error message

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from fmnes import Result
 from fmnes._history import COLUMNS, History
-from fmnes._space import plain
 from fmnes.cli._folder import Folder, json_text, write_text
 from fmnes.storage.append_only import AppendOnlyFile
+from fmnes.variables.space import plain
 
 logger = logging.getLogger("fmnes")
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
-from fmnes import _lagrangian as lagrangian
 from fmnes._optimizer import Optimizer
+from fmnes.constraints import lagrangian
 from fmnes.integrations._optuna_claims import (
     KEY,
     OPENING,

@@ -20,7 +20,8 @@ from optuna.distributions import (
     distribution_to_json,
 )
 
-from fmnes._space import Choice, Int, Real, Space
+from fmnes.variables.kinds import Choice, Int, Real
+from fmnes.variables.space import Space
 
 
 class SearchedSpace:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from fmnes import _checks as checks
 from fmnes._minimize import minimize
-from fmnes._result import Result, Status
+from fmnes._result import Result
+from fmnes._status import Status
 from fmnes._stopping import Stopping
 
 # Status codes of SciPy: those of Nelder-Mead, and 99 for the callback.

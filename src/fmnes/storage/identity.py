@@ -9,9 +9,9 @@ import numpy as np
 
 from fmnes._arrays import to_host
 from fmnes._restarts import BIPOP, IPOP
-from fmnes._space import Space
 from fmnes._start import Setup
 from fmnes.storage.fingerprint import Fingerprint
+from fmnes.variables.space import Space
 
 logger = logging.getLogger("fmnes")
 

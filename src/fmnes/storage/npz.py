@@ -26,26 +26,27 @@ from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 
 from fmnes._arrays import to_host
-from fmnes._constrained import Constrained
-from fmnes._constraints import Kinds
-from fmnes._coordinates import Box
-from fmnes._discrete import Discrete, Margin
 from fmnes._files import replacing
 from fmnes._history import History
-from fmnes._injected import Injected
-from fmnes._lagrangian import Lagrangian
 from fmnes._record import Limits, Record
-from fmnes._result import Noise, Result, Run, Status
-from fmnes._space import Space
+from fmnes._result import Noise, Result, Run
 from fmnes._start import Setup
+from fmnes._status import Status
 from fmnes._stopping import Budget, Stopping
 from fmnes._version import __version__
 from fmnes.algorithms import METHODS
 from fmnes.algorithms import UPGRADES as METHOD_UPGRADES
 from fmnes.algorithms._records import Shape
+from fmnes.constraints.constrained import Constrained
+from fmnes.constraints.kinds import Kinds
+from fmnes.constraints.lagrangian import Lagrangian
 from fmnes.engines import Generation
+from fmnes.points.injected import Injected
 from fmnes.storage.fingerprint import Fingerprint
 from fmnes.storage.validity import check_content, check_fields
+from fmnes.variables.bounds import Box
+from fmnes.variables.discrete import Discrete, Margin
+from fmnes.variables.space import Space
 
 logger = logging.getLogger("fmnes")
 

@@ -11,20 +11,21 @@ from array_api_compat import array_namespace, is_array_api_obj
 
 from fmnes import draws
 from fmnes._arrays import Array, to_host
-from fmnes._constrained import Constrained
-from fmnes._constraints import Kinds
-from fmnes._coordinates import Box
-from fmnes._discrete import Discrete, Margin
 from fmnes._history import History
-from fmnes._injected import Injected
 from fmnes._record import Limits, Record
-from fmnes._result import Result, Status
+from fmnes._result import Result
 from fmnes._start import MOST_CANDIDATES, Setup
+from fmnes._status import Status
 from fmnes._stopping import Budget
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
+from fmnes.constraints.constrained import Constrained
+from fmnes.constraints.kinds import Kinds
 from fmnes.engines import Generation
+from fmnes.points.injected import Injected
 from fmnes.storage.fingerprint import Fingerprint
+from fmnes.variables.bounds import Box
+from fmnes.variables.discrete import Discrete, Margin
 
 _SMALL = 7  # variables of the search that shows how the arrays of a method look
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from fmnes import _checks as checks
 from fmnes._arrays import Array, place, to_host
-from fmnes._coordinates import Box
-from fmnes._discrete import Discrete
-from fmnes._space import Space
+from fmnes.variables.bounds import Box
+from fmnes.variables.discrete import Discrete
+from fmnes.variables.space import Space
 
 Floats = NDArray[np.float64]
 

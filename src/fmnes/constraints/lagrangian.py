@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from fmnes.constraints.kinds import Floats
 
 _DAMPING = 5.0  # of the multipliers
 _MARGIN, _LARGEST_MARGIN = 0.5, 8.0  # factors of the margins

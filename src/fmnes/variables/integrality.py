@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from fmnes import _checks as checks
 from fmnes._arrays import Array, Namespace
-from fmnes._coordinates import Box, Sides
-from fmnes._discrete import Discrete
+from fmnes.variables.bounds import Box, Sides
+from fmnes.variables.discrete import Discrete
 
 
 def read_integrality(value: Any, dim: int) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ discrete coordinate y of the method becomes the latent number
     e = centre + scale (y - mean).                                                        (1)
 
 An integer variable takes the integer nearest to e, within its bounds. A choice among more than two
-options takes the option that a categorical distribution (`_categorical`) has at the quantile
+options takes the option that a categorical distribution (`categorical.py`) has at the quantile
 Phi((y - mean)/deviation). The method, its state and the engine that computes it stay as they are,
 and everything here costs O(d) for a candidate, and O(K) for a choice. Two things make it work.
 
@@ -57,14 +57,14 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes._arrays import Array, Namespace, constant
-from fmnes._categorical import Chances, centre_of, drawn
-from fmnes._categorical import after as chances_after
-from fmnes._categorical import start as initial_chances
-from fmnes._coordinates import Box
 from fmnes.algorithms import Algorithm
 from fmnes.algorithms import _weights as weights
 from fmnes.engines import Engine, Generation
 from fmnes.engines.generation import pieces
+from fmnes.variables.bounds import Box
+from fmnes.variables.categorical import Chances, centre_of, drawn
+from fmnes.variables.categorical import after as chances_after
+from fmnes.variables.categorical import start as initial_chances
 
 _MANY = 9  # an integer with so many values has mirrors at the ends of its range
 _UNCHANGED = 0.73  # the probability that the margin changes no value of a candidate

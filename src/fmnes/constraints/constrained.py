@@ -4,14 +4,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fmnes import _lagrangian as lagrangian
-from fmnes._constraints import Kinds, best_of, violation
-from fmnes._lagrangian import Lagrangian
 from fmnes._record import Feasible
-
-Floats = NDArray[np.float64]
+from fmnes.constraints import lagrangian
+from fmnes.constraints.kinds import Floats, Kinds, best_of, violation
+from fmnes.constraints.lagrangian import Lagrangian
 
 
 class Constrained(NamedTuple):

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes._injected import read_named_points
-from fmnes._space import Space
+from fmnes.points.injected import read_named_points
+from fmnes.variables.space import Space
 
 _GAMMA = 0.1  # the share of the points that count as good
 _ALPHA = 0.1  # the deviation around each of them, in parts of the deviation of all points
