@@ -155,32 +155,54 @@ void rearrange(AutoSearch<T>& s, const int64_t* from, int64_t axes) {
     s.k = axes;
 }
 
-// An axis with most of its length in one coordinate becomes a scale of D there.
+// The coordinate in which an axis has most of its length; dim if there is none.
 template <class T>
-bool hand_over(AutoSearch<T>& s, AutoNow& now, int64_t axis) {
+int64_t coordinate_of(AutoSearch<T>& s, int64_t axis) {
     const double aligned = s.constants.aligned;
-    if (s.lengths[axis] < 0.99 * aligned * aligned) return false;  // no V_j^2 is above it
-    const double root = std::sqrt(s.S[axis]);
+    if (s.lengths[axis] < 0.99 * aligned * aligned) return s.dim;  // no V_j^2 is above it
     for (int64_t j = 0; j < s.dim; ++j) {
         const double V = *s.axis(axis, j);
-        if (!(V * V > aligned)) continue;
-        s.D[j] = static_cast<T>(s.D[j] * root);
-        *s.direction(0, j) = static_cast<T>(*s.direction(0, j) / root);
-        *s.direction(1, j) = static_cast<T>(*s.direction(1, j) * root);
-        now.sum_ln_D += log1(root);
-        return true;
+        if (V * V > aligned) return j;
     }
-    return false;
+    return s.dim;
 }
 
-// Axes along a coordinate are handed over; of the others, those that are hardly longer or shorter
-// than 1 are dropped, except the longest one.
+// An axis along a coordinate becomes a scale of D there. The other axes and the scouts stay where
+// they are in space, as in (g).
 template <class T>
-void drop_axes(AutoSearch<T>& s, AutoNow& now) {
+void hand_over(AutoSearch<T>& s, AutoNow& now) {
+    int64_t kept = 0;
+    for (int64_t c = 0; c < s.k; ++c)
+        if (coordinate_of(s, c) == s.dim) s.sources[kept++] = SCOUTS + c;
+    if (kept == s.k) return;
+    for (int64_t c = 0; c < s.k; ++c) {
+        const int64_t j = coordinate_of(s, c);
+        if (j == s.dim) continue;
+        const double root = std::sqrt(s.S[c]);
+        s.D[j] = static_cast<T>(s.D[j] * root);
+        now.sum_ln_D += log1(root);
+        const auto move = [&](int64_t direction, bool is_long) {
+            T& x = *s.direction(direction, j);
+            x = static_cast<T>(is_long ? x / root : x * root);
+        };
+        move(0, true), move(1, false);
+        for (int64_t i = 0; i < kept; ++i) move(s.sources[i], s.S[s.sources[i] - SCOUTS] > 1);
+    }
+    for (int64_t i = 0; i < kept; ++i) s.S[i] = s.S[s.sources[i] - SCOUTS];
+    rearrange(s, s.sources.data(), kept);
+    each_part<Nothing>(s, pairs(kept), 0, [&](int64_t first, int64_t last, auto& part) {
+        add_gram(s, false, kept, first, last, part.sums);
+    });
+    for (int64_t c = 0; c < kept; ++c) s.totals[pairs(kept) + c] = 1;  // |V_c|^2 before
+    set_axes(s, step_out(s));
+}
+
+// Axes that are hardly longer or shorter than 1 are dropped, except the longest one.
+template <class T>
+void drop_axes(AutoSearch<T>& s) {
     const double asleep = s.constants.asleep;
     int64_t kept = 0;
     for (int64_t c = 0; c < s.k; ++c) {
-        if (hand_over(s, now, c)) continue;
         const double S = s.S[c];
         const bool longest = kept == 0 && S > 1;
         if (!longest && (S > 1 ? S : 1 / S) < asleep) continue;

@@ -170,7 +170,8 @@ void move(AutoSearch<T>& s, const double* f) {
     const double a_max = step_of_D(s, now);
     turn(s, now, step_within(s, now, a_max));
     set_axes(s, step_out(s));
-    drop_axes(s, now);
+    hand_over(s, now);
+    drop_axes(s);
     const bool woken = wake(s);
 
     const double eta_sigma = s.phase == MOVEMENT     ? now.rates.eta_movement

@@ -9,11 +9,13 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 from equations import transcriptions as slow
 
 from fmnes.algorithms import METHODS, cr_fm_nes, fm_nes, r1_nes, vd_cma
+from fmnes.algorithms import _axes_gaussian as axes_gaussian
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms._records import Shape
 
@@ -663,3 +665,22 @@ def test_a_stretch_by_nothing_computes_nothing(shape):
     """Outside the movement phase, the expansion would cost two products of d x d matrices."""
     rows = np.random.default_rng(1).normal(size=shape)
     assert full.stretched(np, rows, full.Stretch(None, np.zeros(7), mean_log=0.0)) is rows
+
+
+@pytest.mark.parametrize("S", [1e-6, 1e4])
+def test_auto_keeps_an_axis_where_it_is_while_another_becomes_a_scale(S):
+    """A short axis with a part along that coordinate would end up far too long if D turned it."""
+    D = random_scales(np.random.default_rng(5), 6)
+    V = np.linalg.qr(np.column_stack([4 * np.eye(6)[2] + np.arange(6) / 3, np.ones(6)]))[0]
+    before = axes_gaussian.Axes(V, np.array([50.0, S]))
+    scales, after = axes_gaussian.handed_over(xp, D, before, 0.7)
+    assert scales == pytest.approx(D * np.where(np.arange(6) == 2, np.sqrt(50), 1))
+    kept = after.S != 1
+    assert kept.sum() == 1
+
+    def in_space(D, v, S):  # the axis as a vector, of covariance or of precision
+        u = D * v * np.sqrt(S - 1) if S > 1 else v / D * np.sqrt(1 / S - 1)
+        return u * np.sign(u[2])
+
+    ours = in_space(scales, after.V[:, kept][:, 0], after.S[kept][0])
+    np.testing.assert_allclose(ours, in_space(D, V[:, 1], S), rtol=1e-9)

@@ -502,37 +502,26 @@ def auto_axes(state, p_c, phase, lam_F, w_CR, w, z):
         else:
             N[j, j] = min(N[j, j], 2 * (math.sqrt(1 / (1.02 * S[j])) - 1))
 
-    # (f), (g)
+    # (f)
     left, singular, _ = np.linalg.svd(np.diag(np.sqrt(S)) @ (np.eye(k) + N / 2))
     V, Y, S = V @ left, Y @ left, singular**2
     keep = abs(S - 1) > 0.001
     V, Y, S, k = V[:, keep], Y[:, keep], S[keep], sum(keep)
     D = D * np.exp(a)
-    I_l, I_s = np.eye(d), np.eye(d)
-    for j in range(k):
-        u = V[:, j] + Y[:, j] * math.sqrt(S[j]) / (S[j] - 1)
-        u = u / np.linalg.norm(u)
-        if S[j] > 1:
-            b = math.sqrt(S[j] - 1) * np.exp(-a) * u
-            I_l = I_l + np.outer(b, b)
-        else:
-            b = math.sqrt(1 / S[j] - 1) * np.exp(a) * u
-            I_s = I_s + np.outer(b, b)
-    T = power(I_s, -0.5)
-    values, vectors = np.linalg.eigh(T @ I_l @ T)
-    not_1 = sorted(range(d), key=lambda j: -abs(values[j] - 1) / values[j] ** 0.5)[:k]
-    not_1 = [j for j in not_1 if abs(values[j] - 1) > 0.001]
-    V, S, k = vectors[:, not_1], values[not_1], len(not_1)
+    V, S = auto_turned(V, S, Y, a)
 
     # An axis along a coordinate becomes a scale; one of length 1 is dropped.
-    keep = []
-    for j in range(k):
+    keep, a = [], np.zeros(d)
+    for j in range(len(S)):
         i = int(np.argmax(abs(V[:, j])))
         if V[i, j] ** 2 > 0.7:
-            D[i] *= math.sqrt(S[j])
+            a[i] += math.log(S[j]) / 2
         else:
             keep.append(j)
     V, S = V[:, keep], S[keep]
+    D = D * np.exp(a)
+    if np.any(a != 0):
+        V, S = auto_turned(V, S, np.zeros_like(V), a)
     keep = []
     for j in range(len(S)):
         if j == int(np.argmax(S)) and S[j] > 1:
@@ -595,6 +584,26 @@ def auto_axes(state, p_c, phase, lam_F, w_CR, w, z):
         "A": A,
         "C": noise,
     }
+
+
+def auto_turned(V, S, Y, a):
+    """(g)."""
+    d, k = V.shape
+    I_l, I_s = np.eye(d), np.eye(d)
+    for j in range(k):
+        u = V[:, j] + Y[:, j] * math.sqrt(S[j]) / (S[j] - 1)
+        u = u / np.linalg.norm(u)
+        if S[j] > 1:
+            b = math.sqrt(S[j] - 1) * np.exp(-a) * u
+            I_l = I_l + np.outer(b, b)
+        else:
+            b = math.sqrt(1 / S[j] - 1) * np.exp(a) * u
+            I_s = I_s + np.outer(b, b)
+    T = power(I_s, -0.5)
+    values, vectors = np.linalg.eigh(T @ I_l @ T)
+    not_1 = sorted(range(d), key=lambda j: -abs(values[j] - 1) / values[j] ** 0.5)[:k]
+    not_1 = [j for j in not_1 if abs(values[j] - 1) > 0.001]
+    return vectors[:, not_1], values[not_1]
 
 
 def across(V, s):

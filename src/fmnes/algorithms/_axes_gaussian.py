@@ -192,11 +192,18 @@ def volume(xp: Namespace, D: Array, axes: Axes) -> Array:
 
 
 def handed_over(xp: Namespace, D: Array, axes: Axes, share: float) -> tuple[Array, Axes]:
-    """An axis of which a coordinate has more than ``share`` > 1/2 becomes a scale of D."""
+    """An axis of which a coordinate has more than ``share`` > 1/2 becomes a scale of D.
+
+    The other axes stay where they are, as in (g): a steep short axis that turned with D would soon
+    be far too long.
+    """
     V, S = axes
     aligned = xp.astype(share < V * V, V.dtype)  # at most one entry of a column
-    D = D * xp.exp(aligned @ xp.log(S) / 2)
-    return D, without(xp, axes, xp.sum(aligned, axis=0) > 0)
+    growth = xp.exp(aligned @ xp.log(S) / 2)
+    rest = without(xp, axes, xp.sum(aligned, axis=0) > 0)
+    turned, some = _turned(xp, rest, xp.zeros_like(V), growth), xp.any(aligned > 0)
+    V, S = xp.where(some, turned.V, rest.V), xp.where(some, turned.S, rest.S)
+    return D * growth, Axes(V, S)
 
 
 def without(xp: Namespace, axes: Axes, dropped: Array) -> Axes:
