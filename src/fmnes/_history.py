@@ -85,7 +85,7 @@ class History:
     >>> len(result.history)
     3
     >>> result.history["nfev"].tolist()
-    [7, 13, 19]
+    [8, 14, 20]
     >>> [row.generation for row in result.history]
     [1, 2, 3]
     """

@@ -60,7 +60,7 @@ def minimize(
     sigma0: ArrayLike | Mapping[str, Any] | None = None,
     *,
     args: tuple[Any, ...] = (),
-    method: MethodName | MethodSettings = "cr-fm-nes",
+    method: MethodName | MethodSettings = "auto",
     bounds: BoundsLike | None = None,
     constraints: Any = (),
     integrality: ArrayLike | None = None,
@@ -109,7 +109,7 @@ def minimize(
         Further arguments of ``fun``.
     method : str or settings, optional
         A name of `fmnes.METHODS`, or settings such as ``fmnes.CRFMNES(variant="paper")``. The
-        default is "cr-fm-nes".
+        default is "auto".
     bounds : sequence of pairs, array of shape (d, 2), Bounds or scipy.optimize.Bounds, optional
         Bounds on the variables. All candidates and results lie inside.
     constraints : constraint, sequence of constraints, int or Constraints, optional

@@ -112,7 +112,7 @@ class Optimizer:
         x0: ArrayLike | Result | Space | tuple[Any, ...],
         sigma0: ArrayLike | Mapping[str, Any] | None = None,
         *,
-        method: MethodName | MethodSettings = "cr-fm-nes",
+        method: MethodName | MethodSettings = "auto",
         popsize: int | None = None,
         bounds: BoundsLike | None = None,
         integrality: ArrayLike | None = None,

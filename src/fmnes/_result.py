@@ -34,7 +34,7 @@ class Run:
     >>> result = fmnes.minimize(lambda x: (x**2).sum(), [1.0, 2.0], 0.5, maxiter=3, rng=1)
     >>> run = result.restarts[-1]
     >>> run.popsize, run.nit, run.nfev
-    (6, 3, 19)
+    (6, 3, 20)
     """
 
     popsize: int
@@ -148,9 +148,9 @@ class Result:
     Examples
     --------
     >>> import fmnes
-    >>> result = fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 5, 2.0, maxfevals=81, rng=1)
+    >>> result = fmnes.minimize(lambda x: (x**2).sum(), [3.0] * 5, 2.0, maxfevals=82, rng=1)
     >>> result.success, result.status, result.nfev
-    (False, <Status.MAXFEVALS: 'maxfevals'>, 81)
+    (False, <Status.MAXFEVALS: 'maxfevals'>, 82)
     >>> more = fmnes.minimize(lambda x: (x**2).sum(), result, ftarget=1e-8, rng=2)
     >>> more.success
     True

@@ -113,7 +113,7 @@ class Start(NamedTuple):
 def read_start(
     x0: Any,
     sigma0: Any = None,
-    method: Any = "cr-fm-nes",
+    method: Any = "auto",
     popsize: Any = None,
     bounds: Any = None,
     integrality: Any = None,

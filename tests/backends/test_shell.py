@@ -49,10 +49,10 @@ def test_minimize_end_to_end(library, dtype, vectorized):
     )
     assert result.status == "ftarget"
     popsize = result.restarts[0].popsize
-    first, last = ((popsize + 1, DIM), (popsize, DIM)) if vectorized else ((DIM,), (DIM,))
-    assert_belongs(library, seen[0], dtype, first)  # with x0
+    first, last = ((2 + popsize, DIM), (popsize, DIM)) if vectorized else ((DIM,), (DIM,))
+    assert_belongs(library, seen[0], dtype, first)  # with x0, twice
     assert_belongs(library, seen[-1], dtype, last)
-    assert len(seen) == (result.nit if vectorized else 1 + result.nit * popsize)
+    assert len(seen) == (result.nit if vectorized else 2 + result.nit * popsize)
     assert_belongs(library, result.x, dtype, (DIM,))
     assert_belongs(library, result.mean, dtype, (DIM,))
     assert type(result.fun) is float
@@ -209,7 +209,7 @@ def test_rows(library):
 def test_bad_values_are_named_here_too(library):
     with pytest.raises(TypeError, match=r"^fun: .*candidate 0"):
         fmnes.minimize(lambda x: x, x0_of(library), 2.0)
-    with pytest.raises(TypeError, match=r"^fun: .*11"):
+    with pytest.raises(TypeError, match=r"^fun: .*12"):
         fmnes.minimize(lambda x: x, x0_of(library), 2.0, vectorized=True)
     bad = library.array([3.0, np.nan], np.float64)
     with pytest.raises(ValueError, match=r"^x0: .*x0\[1\] = nan"):

@@ -89,5 +89,5 @@ def test_no_open_file_is_renamed_or_replaced(monkeypatch, caplog, tmp_path):
     with pytest.raises(RuntimeError, match="the end"):
         fmnes.minimize(fun, [3.0] * 4, 1.0, rng=1, checkpoint=keep, maxiter=20)
     fmnes.minimize(fun, [3.0] * 4, 1.0, rng=1, checkpoint=keep, maxiter=20)
-    assert len(calls) == 1 + 20 * 8 + 1  # only the one that failed was repeated
+    assert len(calls) == 2 + 20 * 8 + 1  # x0 twice; only the one that failed was repeated
     assert caplog.records == []

@@ -56,6 +56,7 @@ def run(fun, path, die_at=None, *, after=False, vectorized=False):
                 fun,
                 fmnes.Checkpoint(path, every=1, fsync="generation"),
                 x0=[3.0] * 2,
+                method="cr-fm-nes",  # which evaluates each x once
                 restarts=1,
                 stopping=fmnes.Stopping(tolx=0.3),
                 maxiter=3,

@@ -118,5 +118,6 @@ def test_an_earlier_format_is_silent(format_, tmp_path, caplog):
     """Its files hold no fingerprint."""
     for file in (STORED / format_).iterdir():
         shutil.copy(file, tmp_path)
-    search(lambda x: 2 * sphere(x), tmp_path / "run.npz", ftarget=1e-8, maxiter=9, resume="must")
+    options = {"method": "cr-fm-nes", "ftarget": 1e-8, "maxiter": 9, "resume": "must"}
+    search(lambda x: 2 * sphere(x), tmp_path / "run.npz", **options)
     assert "objective" not in caplog.text

@@ -99,7 +99,7 @@ def test_programs_end_with_all_that_they_have_started(way, tmp_path):
     if way == "timeout":
         process.communicate(timeout=120)
         assert process.returncode == 1
-        assert history(tmp_path / "out")["nfailed"] == [3.0]  # x0 and two candidates
+        assert history(tmp_path / "out")["nfailed"] == [4.0]  # x0 twice, and two candidates
     else:
         until(lambda: list(pids.iterdir()))
         status = {"SIGINT": 130, "SIGTERM": 143, "SIGKILL": -9}[way]

@@ -52,7 +52,8 @@ CASES = {
         | {"maxfevals": 1000},
     ),
     "settings": (
-        "--x0 3 --dim 5 --sigma0 1 --set variant=paper --set eta_B=0.25 --maxfevals 400",
+        "--x0 3 --dim 5 --sigma0 1 --method cr-fm-nes --set variant=paper --set eta_B=0.25 "
+        "--maxfevals 400",
         {"x0": [3.0] * 5, "sigma0": 1.0, "maxfevals": 400}
         | {"method": fmnes.CRFMNES(variant="paper", eta_B=0.25)},
     ),
@@ -184,7 +185,7 @@ def test_a_program_that_fails_always(code, why, tmp_path, capsys):
         words[-1] = "60"
     assert run("--command", f"{sys.executable} -S program.py", *words) == 1
     assert result(tmp_path / "out")["status"] == "infeasible"
-    assert history(tmp_path / "out")["nfailed"] == [3.0]  # x0 and two candidates
+    assert history(tmp_path / "out")["nfailed"] == [4.0]  # x0 twice, and two candidates
     assert why in capsys.readouterr().err
 
 
@@ -238,7 +239,7 @@ WRONG = [
     ("--method", "nelder-mead", [*SPHERE, *START, "--method", "nelder-mead"]),
     ("--method", "'cma-es'?", [*SPHERE, *START, "--method", "cmaes"]),
     ("unrecognized arguments: --seed", "'rng'?", [*SPHERE, *START, "--seed", "3"]),
-    ("--set variant", "'x'", [*SPHERE, *START, "--set", "variant=x"]),
+    ("--set adapt", "'x'", [*SPHERE, *START, "--set", "adapt=x"]),
     ("--set", "'eta=1'", [*SPHERE, *START, "--method", "vd-cma", "--set", "eta=1"]),
     ("--restarts", "'many'", [*SPHERE, *START, "--restarts", "many"]),
     ("--workers", "0", [*SPHERE, *START, "--workers", "0"]),

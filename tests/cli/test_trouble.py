@@ -14,12 +14,12 @@ from fmnes.cli import main
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs the processes of POSIX")
 
-WORDS = ["--x0", "3", "--dim", "5", "--sigma0", "1", "--maxfevals", "241"]
+WORDS = ["--x0", "3", "--dim", "5", "--sigma0", "1", "--maxfevals", "242"]
 QUIET = ["--quiet", "--no-plot"]
 
 
 def expected(rng=1):
-    return fmnes.minimize(sphere, [3.0] * 5, 1.0, rng=rng, maxfevals=241)
+    return fmnes.minimize(sphere, [3.0] * 5, 1.0, rng=rng, maxfevals=242)
 
 
 def finished(process):

@@ -28,7 +28,7 @@ X0 = np.linspace(-1.0, 2.0, 30)
 
 
 def search(workers, **changes):
-    arguments = {"maxiter": 40, "rng": 3, "popsize": 12, **changes}
+    arguments = {"method": "cr-fm-nes", "maxiter": 40, "rng": 3, "popsize": 12, **changes}
     fun = arguments.pop("fun", ellipsoid)
     return fmnes.minimize(fun, X0, 1.0, workers=workers, **arguments)
 

@@ -346,8 +346,9 @@ def population(name, dim, rng, popsize=None):
 
 def check(name, state, z, f, **settings):
     module, case = METHODS[name], CASES[name]
-    adapt = {"adapt": "rates"} if name == "auto" else {}  # the transcription has all equations
-    params = module.params(z.shape[1], len(f), module.Settings(**adapt, **settings))
+    if name == "auto":
+        settings = {"adapt": "rates"} | settings
+    params = module.params(z.shape[1], len(f), module.Settings(**settings))
     ours = library_state(name, state)
     x = case.ask(state, z)
     spread = np.max(np.abs(x - state["m"]))
@@ -516,6 +517,19 @@ def test_auto_from_many_states(seed):
         f = values(rng, lam)
         phase = ("move", "stag", "conv")[rng.integers(3)]
         check("auto", lead_to_phase(state, z, f, phase, rng), z, f)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_auto_with_fixed_rates(seed, full):
+    """With a full matrix the rate is followed, and (p) uses it, but the steps stay whole."""
+    rng = np.random.default_rng([4, seed])
+    for _ in range(10):
+        dim = int(rng.integers(2, 20))
+        _, z, lam = population("auto", dim, rng, rng.choice([None, 4 * dim + 4]))
+        state = random_auto(rng, dim, full) | {"eta": 1.0 if not full else rng.uniform(0.01, 1)}
+        state, f = with_paths("auto", state, rng, rng.choice([0.05, 1.0, 5.0])), distinct(rng, lam)
+        check("auto", state, z, f, adapt=None)
 
 
 @pytest.mark.parametrize("dim", DIMS)

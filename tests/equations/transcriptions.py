@@ -376,7 +376,7 @@ def auto_shape_weights(f, z):
     return [o * len(zi) / (zi @ zi) for o, zi in zip(omega, z, strict=True)]
 
 
-def auto_tell(state, z, f):
+def auto_tell(state, z, f, adapt="rates"):
     if flat(f):
         return dict(state)
     z, D = both_halves(z), state["D"]
@@ -394,15 +394,21 @@ def auto_tell(state, z, f):
     hat = np.array(weight_of_each(w_hat(lam), f, z)) / sum(w_hat(lam))
     w_mean = omega + w_CR - (hat - 1 / lam)
     rates, r_sigma = auto_rates(state, weighted(omega, z), G_sigma, lam)
-    widening = (state["eta"] / rates["eta"]) ** 0.3
+    full, r_m = state["B"].size > 0, rates["eta"]
+    widening = (state["eta"] / r_m) ** 0.3
+    if adapt is None:
+        r_m = r_sigma = widening = 1.0
+        rates["eta"] = rates["eta"] if full else 1.0
+    if full and phase == "move":
+        G_sigma -= (1 - rates["eta"]) * growth_by_chance(z, lam_F)
     new = dict(state) | rates
     new |= {
-        "m": state["m"] + rates["eta"] * state["sigma"] * D * (root @ weighted(w_mean, z)),
+        "m": state["m"] + r_m * state["sigma"] * D * (root @ weighted(w_mean, z)),
         "sigma": state["sigma"] * math.exp(r_sigma * rate_sigma * G_sigma / 2) * widening,
         "p_sigma": p_sigma,
     }
     w = auto_shape_weights(f, z)
-    if state["B"].size > 0:
+    if full:
         q = (1 - c_c) * state["p_c"] + step
         return new | auto_matrix(new, q, lam_F, w, z)
     new["p_c"] = (1 - c_c) * state["p_c"] + D * (root @ step)
@@ -436,6 +442,13 @@ def auto_rates(state, g, G_sigma, lam):
         "sigma_averages": np.array([mean_G, mean_G2]),
     }
     return new, min(1.0, new_eta + max(0.0, lengths - 10 * linear) ** 2)
+
+
+def growth_by_chance(z, lam_F):
+    """Gamma in (p): tr(G_M) / d if each candidate had the mean of the rank weights."""
+    lam, d = len(z), len(z[0])
+    w = [math.exp(alpha(d, lam, lam_F) * np.linalg.norm(zi)) for zi in z]
+    return sum((wi / sum(w) - 1 / lam) * (zi @ zi) for wi, zi in zip(w, z, strict=True)) / d
 
 
 def auto_matrix(state, q, lam_F, w, z):

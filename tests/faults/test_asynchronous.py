@@ -136,7 +136,7 @@ def test_workers_are_busier_than_with_a_barrier(tmp_path):
         ) as evaluator:
             result = fmnes.minimize(
                 sleeps, [3.0] * 5, 1.0, args=(str(folder),), workers=evaluator, popsize=8,
-                maxfevals=241, rng=1,
+                maxfevals=241, rng=1, method="cr-fm-nes",
             )  # fmt: skip
         assert result.nfev == len(list(folder.iterdir())) == 241
         busy[asynchronous] = utilisation(folder, 4)

@@ -82,7 +82,7 @@ def test_a_vectorized_objective_and_a_callback_raise_with_the_result():
 
     with pytest.raises(OwnError) as caught:
         fmnes.minimize(raises, X[0], 1.0, vectorized=True)
-    assert caught.value.x.shape == (1 + caught.value.result.restarts[0].popsize, 3)
+    assert caught.value.x.shape == (2 + caught.value.result.restarts[0].popsize, 3)
     with pytest.raises(OwnError) as caught:
         fmnes.minimize(objectives.sphere, X[0], 1.0, callback=raises)
     assert (caught.value.x, caught.value.result.nit) == (None, 1)

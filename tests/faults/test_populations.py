@@ -76,8 +76,9 @@ def test_a_generation_costs_a_few_vectors_for_each_worker():
     dim, generations = 20_000, 5
     with Evaluator(make) as evaluator:
         fmnes.minimize(
-            objectives.sphere, [1.0] * dim, 0.5, popsize=40, maxiter=generations, workers=evaluator
-        )
+            objectives.sphere, [1.0] * dim, 0.5, method="cr-fm-nes", popsize=40,
+            maxiter=generations, workers=evaluator,
+        )  # fmt: skip
     vectors = Counting.sent / (8 * dim) / generations
     # Five for each of two workers. A worker may ask again if it is late; candidates would be 40.
     assert 10 <= vectors <= 20

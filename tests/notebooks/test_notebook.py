@@ -13,14 +13,14 @@ pytest.importorskip("ipykernel", reason="needs ipykernel: pip install 'fmnes[dev
 # The live plot of docs/callbacks.md, drawn in each of three generations instead of every 5 seconds.
 PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "callbacks.md").read_text()
 LIVE = re.search(r"```python\n(import time\n.*?)```", PAGE, re.DOTALL)[1]
-LIVE = LIVE.replace("seconds=5.0", "seconds=0.0").replace("maxfevals=2000", "maxfevals=31")
+LIVE = LIVE.replace("seconds=5.0", "seconds=0.0").replace("maxfevals=2000", "maxfevals=32")
 
 CELLS = {
     "search": (
         "import fmnes\n"
         "def fun(x):\n"
         "    return float((x**2).sum())\n"
-        "result = fmnes.minimize(fun, [3.0] * 5, 1.0, maxfevals=401, rng=1)\n"
+        "result = fmnes.minimize(fun, [3.0] * 5, 1.0, maxfevals=402, rng=1)\n"
         "print(result.fun)"
     ),
     "result": "result",
@@ -29,7 +29,7 @@ CELLS = {
     "runs": "fmnes.plot_runs({'a': [result]})",
     "kept": "figure = fmnes.plot(result)",
     "pyplot": "import matplotlib.pyplot\nfmnes.plot(result)",
-    "progress": "r = fmnes.minimize(fun, [3.0] * 5, 1.0, maxfevals=401, rng=1, progress=True)",
+    "progress": "r = fmnes.minimize(fun, [3.0] * 5, 1.0, maxfevals=402, rng=1, progress=True)",
     "live": f"fun = fmnes.problems.rosenbrock(10)\n{LIVE}\nprint(result.nit)",
 }
 
@@ -60,7 +60,7 @@ def test_a_result_is_a_table(outputs):
 def test_a_history_is_a_table(outputs):
     (html,) = shown(outputs["history"], "text/html")
     assert "<th>generation_best</th>" in html
-    assert "<td>401</td>" in html
+    assert "<td>402</td>" in html
 
 
 @pytest.mark.parametrize("cell", ["plot", "runs", "pyplot"])
@@ -82,4 +82,4 @@ def test_progress_is_a_bar(outputs):
     """The notebook's own if ipywidgets is installed, and a line of text otherwise."""
     widgets = shown(outputs["progress"], "application/vnd.jupyter.widget-view+json")
     text = "".join(o.text for o in outputs["progress"] if o.output_type == "stream")
-    assert widgets or re.search(r"401/401 .*best", text)
+    assert widgets or re.search(r"402/402 .*best", text)

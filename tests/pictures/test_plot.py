@@ -48,7 +48,7 @@ def made_up(count, **columns):
 
 
 def test_lines_hold_the_history():
-    result = run()
+    result = run(method="cr-fm-nes")  # which has a v
     history = result.history
     shown = panels(fmnes.plot(result))
     expected = {

@@ -51,7 +51,7 @@ def test_vectorized_gets_rows_of_candidates_and_equals_the_plain_call():
 
     together = fmnes.minimize(fun, [3.0] * 4, 1.0, vectorized=True, maxiter=30, rng=1)
     alone = fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=30, rng=1)
-    assert shapes == {(9, 4), (8, 4)}  # with the first generation, x0
+    assert shapes == {(10, 4), (8, 4)}  # with the first generation, x0 twice
     np.testing.assert_allclose(together.x, alone.x, rtol=1e-12)
 
 
@@ -135,7 +135,8 @@ class Interrupted:
 @pytest.mark.parametrize("at", [1, 2, 6, 9, 10, 100, 103])
 def test_ctrl_c_returns_the_best_of_all_evaluations(at, keep, evaluator, tmp_path):
     """Also of the generation that it interrupted; x0 and 8 candidates are the first."""
-    options = {"rng": 1, "workers": evaluator, "checkpoint": tmp_path / "run.npz" if keep else None}
+    keep = tmp_path / "run.npz" if keep else None
+    options = {"method": "cr-fm-nes", "rng": 1, "workers": evaluator, "checkpoint": keep}
     fun = Interrupted(at)
     result = fmnes.minimize(fun, [3.0] * 4, 1.0, **options)
     assert (result.status, result.success) == ("interrupted", False)
@@ -147,7 +148,7 @@ def test_ctrl_c_returns_the_best_of_all_evaluations(at, keep, evaluator, tmp_pat
     assert result.restarts[-1].fun == result.fun
     if keep:  # the search resumes exactly
         rest = Interrupted(at=-1)
-        whole = fmnes.minimize(sphere, [3.0] * 4, 1.0, rng=1, maxiter=20)
+        whole = fmnes.minimize(sphere, [3.0] * 4, 1.0, method="cr-fm-nes", rng=1, maxiter=20)
         resumed = fmnes.minimize(rest, [3.0] * 4, 1.0, maxiter=20, **options)
         assert len(fun.seen) + len(rest.seen) == whole.nfev == resumed.nfev
         assert resumed.x.tolist() == whole.x.tolist()
@@ -243,7 +244,7 @@ def test_progress_says_that_a_search_resumes(capsys, tmp_path):
     options = {"maxiter": 5, "rng": 1, "progress": True, "checkpoint": tmp_path / "run.npz"}
     fmnes.minimize(Interrupted(at=12), [3.0] * 4, 1.0, **options)
     assert "resumed" not in capsys.readouterr().err
-    for known in (11, 41):  # of a generation and a half; of the whole search
+    for known in (11, 42):  # of a generation and a half; of the whole search
         fmnes.minimize(sphere, [3.0] * 4, 1.0, **options)
         assert f"resumed at {known} evaluations" in capsys.readouterr().err
 
@@ -255,7 +256,7 @@ def test_progress_without_tqdm_is_one_line(capsys, monkeypatch):
     fmnes.minimize(sphere, [3.0] * 4, 1.0, maxiter=20, rng=1, progress=True)
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert err.rpartition("\r")[2].startswith("161 evaluations, best ")
+    assert err.rpartition("\r")[2].startswith("162 evaluations, best ")
 
 
 def test_the_warnings_of_tqdm_are_not_shown(monkeypatch, tmp_path):
@@ -286,15 +287,15 @@ def test_progress_in_a_notebook_is_the_bar_that_tqdm_chooses(monkeypatch):
     monkeypatch.setattr(auto, "tqdm", Bar)
     notebook = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel="some kernel"))
     monkeypatch.setitem(sys.modules, "IPython", notebook)
-    fmnes.minimize(sphere, [3.0] * 4, 1.0, maxfevals=161, rng=1, progress=True)
-    assert [(bar.n, bar.total) for bar in bars] == [(161, 161)]
+    fmnes.minimize(sphere, [3.0] * 4, 1.0, maxfevals=162, rng=1, progress=True)
+    assert [(bar.n, bar.total) for bar in bars] == [(162, 162)]
 
 
 def test_progress_in_a_log_is_a_line_now_and_then(capsys):
-    result = fmnes.minimize(sphere, [3.0] * 4, 1.0, maxfevals=401, rng=1, progress=True)
+    result = fmnes.minimize(sphere, [3.0] * 4, 1.0, maxfevals=402, rng=1, progress=True)
     first, last = capsys.readouterr().err.splitlines()
-    assert first.startswith("9 evaluations, best ")
-    assert last.startswith(f"401 evaluations, best {result.fun:.6g}, sigma {result.sigma:.3g}, ")
+    assert first.startswith("10 evaluations, best ")
+    assert last.startswith(f"402 evaluations, best {result.fun:.6g}, sigma {result.sigma:.3g}, ")
     phase = {1: "moving", 2: "adapting", 3: "converging"}[result.history["phase"][-1]]
     assert f", {phase}, " in last
 
@@ -333,7 +334,7 @@ def test_history_exports(tmp_path):
     result = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxiter=50, rng=1)
     array = result.history.to_array()
     assert len(array) == 50
-    np.testing.assert_array_equal(array["nfev"], 1 + 8 * np.arange(1, 51))
+    np.testing.assert_array_equal(array["nfev"], 2 + 8 * np.arange(1, 51))
     assert (np.diff(array["best"]) <= 0).all()
     assert (array["generation_best"] >= array["best"]).all()
     assert (array["median"] >= array["generation_best"]).all()

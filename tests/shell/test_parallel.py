@@ -114,7 +114,9 @@ def constrained(x):
 
 @pytest.mark.parametrize("every", [0, 1000], ids=["checkpoints", "journal"])
 @pytest.mark.parametrize(
-    ("fun", "options"), [(steps, {}), (constrained, {"constraints": 1})], ids=["plain", "g"]
+    ("fun", "options"),
+    [(steps, {}), (constrained, {"constraints": 1, "method": "cr-fm-nes"})],
+    ids=["plain", "g"],
 )
 def test_a_search_that_resumes_repeats_the_order_of_arrival(tmp_path, every, fun, options):
     """Resumed from the files after any batch, on other workers, the search has the same bits."""

@@ -9,6 +9,7 @@ from fmnes._record import _RISING, rises
 
 def search(fun, d, sigma0, **options):
     x0 = np.full(d, 3.0)
+    options = {"method": "cr-fm-nes"} | options  # which keeps the sigma0 that it is given
     return fmnes.minimize(fun, x0, sigma0, vectorized=True, rng=1, **options)
 
 

@@ -52,6 +52,6 @@ def test_values_fall_from_the_start_at_30000_variables():
     def fun(x):
         return (x**2).sum(axis=1)
 
-    options = {"vectorized": True, "maxiter": 60, "rng": 1}
+    options = {"method": "cr-fm-nes", "vectorized": True, "maxiter": 60, "rng": 1}
     assert fun(fmnes.minimize(fun, x0, **options).mean[None])[0] < 0.99 * fun(x0[None])[0]
     assert fun(fmnes.minimize(fun, x0, 1.0, **options).mean[None])[0] > fun(x0[None])[0]

@@ -35,7 +35,7 @@ def animate(
     x0: ArrayLike,
     sigma0: ArrayLike,
     *,
-    method: Any = "cr-fm-nes",
+    method: Any = "auto",
     popsize: int | None = None,
     maxiter: int = 40,
     rng: "int | np.random.Generator | None" = None,

@@ -127,6 +127,12 @@ def distance_weights(
     return w / xp.sum(w)  # eq. (6)
 
 
+def neutral_growth(xp: Namespace, params: PhaseParams, norm_z: Array, lam_F: Array) -> Array:
+    """What the distance weights add to G_sigma if the ranking is chance: sigma grows with them."""
+    w = xp.exp(distance_strength(xp, params, lam_F) * (norm_z - xp.max(norm_z)))
+    return xp.sum((w / xp.sum(w) - 1 / norm_z.shape[0]) * norm_z * norm_z) / params.dim
+
+
 def distance_strength(xp: Namespace, params: PhaseParams, lam_F: Array) -> Array:
     """The alpha of eq. (7), smaller by sqrt(lambda_F / lambda) if candidates are infeasible."""
     return params.alpha * xp.sqrt(lam_F / params.popsize)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from fmnes._arrays import Array, Namespace
 from fmnes.algorithms._vectors import at_least, at_most, norm2
 
+_LEAST_RATE = 1e-4
+
 
 class RateParams(NamedTuple):
     """Constants of the learning rates for a dimension and a population size."""
@@ -25,7 +27,7 @@ class RateParams(NamedTuple):
     sigma_ratio: float  # that of sigma's step if the length of the draws alone decides the ranking
     speed: float = 0.1  # of the rate's own adaptation
     most_change: float = 0.1  # of the logarithm of the rate in a generation
-    least_rate: float = 1e-4  # 1: all rates stay at 1
+    least_rate: float = _LEAST_RATE  # 1: all rates stay at 1
     window: float = 0.3  # averages of the mean look back over 1/(window rate) generations,
     shortest: float = 0.2  # but not over less than 1/shortest
     longest: float = 0.002  # and not over more than 1/longest
@@ -74,7 +76,7 @@ def rate_params(
         least_ratio=0.15 / math.sqrt(dim),
         linear_ratio=ratio(scores) / dim,
         sigma_ratio=ratio(w_hat),
-        least_rate=1.0 if fixed else 1e-4,
+        least_rate=1.0 if fixed else _LEAST_RATE,
     )
 
 
@@ -86,6 +88,16 @@ def first_rates(mean: Array) -> Rates:
         return xp.zeros(sizes, dtype=mean.dtype, device=device(mean))
 
     return Rates(zeros() + 1, zeros(mean.shape[0]), zeros(3), zeros(2))
+
+
+def followed_rates(
+    xp: Namespace, params: RateParams, rates: Rates, g: Array, G_sigma: Array
+) -> tuple[Rates, Factors]:
+    """The same with a rate that is known also where it is fixed, and the steps stay whole."""
+    free = params._replace(least_rate=_LEAST_RATE)
+    new, factors = next_rates(xp, free, rates, g, G_sigma)
+    whole = xp.ones_like(new.eta)
+    return new, Factors(whole, whole, whole) if params.least_rate == 1 else factors
 
 
 def _within(xp: Namespace, x: Array, least: float, most: float) -> Array:

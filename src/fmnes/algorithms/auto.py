@@ -343,14 +343,18 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     eta_sigma = phases.eta_sigma(
         xp, params.phase, selection.phase, selection.lam_F, params.least_eta_sigma
     )
-    rates, factors = _rates.next_rates(
+    next_rates = _rates.followed_rates if _is_full(state) else _rates.next_rates
+    rates, factors = next_rates(
         xp,
         params.rates,
         Rates(*(getattr(state, name) for name in Rates._fields)),
         odd @ z,
         selection.G_sigma,
     )
-    growth = xp.exp(factors.sigma * eta_sigma * selection.G_sigma / 2)
+    G_sigma = selection.G_sigma
+    if _is_full(state):
+        G_sigma = _without_chance(xp, params, selection, norm_z2, rates.eta)
+    growth = xp.exp(factors.sigma * eta_sigma * G_sigma / 2)
     new = state._replace(
         **rates._asdict(),
         mean=state.mean + factors.mean * state.sigma * gm,
@@ -523,6 +527,20 @@ _LEAST_SHARE = 1e-3
 # === The full matrix ===
 
 _SHRINKING = 2.0  # of sigma, as a multiple of tr(Z^2) / d
+
+
+def _without_chance(
+    xp: Namespace, params: Params, selection: phases.Selection, norm_z2: Array, eta: Array
+) -> Array:
+    """G_sigma without the growth that the distance weights cause by themselves (p).
+
+    They are meant for a mean that moves. If the ranking is chance, the path is long in half of the
+    generations, and sigma would grow for ever. The rate eta is the share of the mean's steps that
+    persists; CR-FM-NES and the axes, which need the growth while D learns, keep all of it.
+    """
+    chance = phases.neutral_growth(xp, params.phase, xp.sqrt(norm_z2), selection.lam_F)
+    moving = selection.phase == phases.MOVEMENT
+    return selection.G_sigma - xp.where(moving, (1 - eta) * chance, 0.0)
 
 
 def _learn_matrix(

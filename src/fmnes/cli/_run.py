@@ -106,7 +106,7 @@ def _add_search(group: Any) -> None:
         "accepts; or the number of constraints that the objective returns or prints after its value"
     )
     add("--constraints", metavar="C", help=constraints_help)
-    add("--method", default="cr-fm-nes", help="one of `fmnes methods` (default: %(default)s)")
+    add("--method", default="auto", help="one of `fmnes methods` (default: %(default)s)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")
     add("--popsize", type=number, metavar="N", help="candidates per generation")
     restarts_help = "restarts with larger populations: N for IPOP, bipop:N for BIPOP (default: 0)"

@@ -30,7 +30,7 @@ logger = logging.getLogger("fmnes")
 
 
 class FmnesSampler(BaseSampler):
-    """A sampler for Optuna: CR-FM-NES, or another method of fmnes.
+    """A sampler for Optuna: method "auto", or another one of fmnes.
 
     The sampler searches floats, integers, logarithmic ranges, steps and categories together. The
     ``independent_sampler`` samples parameters that some completed trial did not have. Studies have
@@ -39,7 +39,7 @@ class FmnesSampler(BaseSampler):
     Parameters
     ----------
     method : str or settings
-        "cr-fm-nes" (the default), another name of `fmnes.METHODS`, or settings such as
+        "auto" (the default), another name of `fmnes.METHODS`, or settings such as
         ``fmnes.CRFMNES(variant="paper")``.
     x0 : dict, optional
         Starting values by parameter name, as in ``study.best_params``. Parameters that are not
@@ -94,7 +94,7 @@ class FmnesSampler(BaseSampler):
     def __init__(
         self,
         *,
-        method: Any = "cr-fm-nes",
+        method: Any = "auto",
         x0: Mapping[str, Any] | None = None,
         sigma0: float = 1 / 6,
         popsize: int | None = None,
