@@ -65,13 +65,13 @@ def popsize_of(dim):
 # === fmnes and PyTorch ===
 
 
-def _optimizer(dim, popsize, **options):
+def _optimizer(dim, popsize, method="cr-fm-nes"):
     import torch
 
     import fmnes
 
     x0 = torch.full((dim,), 3.0, device="cuda")
-    return fmnes.Optimizer(x0, 2.0, popsize=popsize, rng=1, **options)
+    return fmnes.Optimizer(x0, 2.0, method=method, popsize=popsize, rng=1)
 
 
 @solver("fmnes PyTorch")
@@ -170,6 +170,14 @@ def _scanned(step, state):
     return generation
 
 
+def _jax_search(key, dim, popsize):
+    import jax.numpy as jnp
+
+    import fmnes.jax
+
+    return fmnes.jax.init(key, jnp.full(dim, 3.0), 2.0, method="cr-fm-nes", popsize=popsize)
+
+
 @solver("fmnes.jax in a scan")
 def fmnes_jax_program(dim, popsize):
     import jax
@@ -180,7 +188,7 @@ def fmnes_jax_program(dim, popsize):
     def step(search):
         return fmnes.jax.tell(search, jnp.sum(fmnes.jax.ask(search) ** 2, axis=1))[0]
 
-    search = fmnes.jax.init(jax.random.key(1), jnp.full(dim, 3.0), 2.0, popsize=popsize)
+    search = _jax_search(jax.random.key(1), dim, popsize)
     return _scanned(step, search)
 
 
@@ -196,7 +204,7 @@ def fmnes_jax_many(dim, popsize):
         return search, None
 
     def one(key):
-        search = fmnes.jax.init(key, jnp.full(dim, 3.0), 2.0, popsize=popsize)
+        search = _jax_search(key, dim, popsize)
         return jax.lax.scan(step, search, length=500)[0].best_f
 
     keys = jax.random.split(jax.random.key(1), 256)

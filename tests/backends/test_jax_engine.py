@@ -200,7 +200,8 @@ def test_a_generation_moves_bytes_in_proportion_to_the_population(jax_library, m
         moved["get"] += sum(leaf.nbytes for leaf in jax.tree.leaves(value))
         return get(value)
 
-    opt = fmnes.Optimizer(jax_library.module.full(3000, 3.0), 1.0, rng=1)
+    x0 = jax_library.module.full(3000, 3.0)
+    opt = fmnes.Optimizer(x0, 1.0, method="cr-fm-nes", rng=1)
     sphere = jax.jit(lambda x: (x**2).sum(axis=1))
     opt.tell(sphere(opt.ask()) if told == "device" else get(sphere(opt.ask())))
     monkeypatch.setattr(jax, "device_put", counted_put)

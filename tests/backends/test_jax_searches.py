@@ -81,7 +81,8 @@ def small(jax, fj):
     """(init, ask, tell) of one small search, under jit."""
 
     def init(key, w=SMALL["w"]):
-        return fj.init(key, {"w": w, "b": SMALL["b"]}, 0.5, ftarget=1e-3, stopping=LOOSE)
+        x0 = {"w": w, "b": SMALL["b"]}
+        return fj.init(key, x0, 0.5, method="cr-fm-nes", ftarget=1e-3, stopping=LOOSE)
 
     return jax.jit(init), jax.jit(fj.ask), jax.jit(fj.tell)
 
@@ -111,7 +112,8 @@ def test_reasons_are_those_of_an_optimizer(jax, small, kind):
     init, _, tell = small
     search = init(key_of(jax, 5))
     x0 = np.concatenate([SMALL["b"], SMALL["w"].ravel()])
-    opt = fmnes.Optimizer(x0, 0.5, rng=5, ftarget=1e-3, stopping=LOOSE)
+    options = {"method": "cr-fm-nes", "ftarget": 1e-3, "stopping": LOOSE}
+    opt = fmnes.Optimizer(x0, 0.5, rng=5, **options)
     for number in range(8):
         values = told_values(kind, opt.popsize, number)
         opt.ask()

@@ -23,7 +23,7 @@ LIBRARIES = {"numpy": np.asarray, "torch": torch.asarray}
 
 def new_search(library="numpy"):
     x0 = LIBRARIES[library](np.linspace(1, 3, DIM))
-    return fmnes.Optimizer(x0, 1.0, popsize=10, rng=1)
+    return fmnes.Optimizer(x0, 1.0, method="cr-fm-nes", popsize=10, rng=1)
 
 
 def ellipsoid(x):

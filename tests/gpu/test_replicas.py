@@ -85,7 +85,8 @@ class Loopback:
 def test_vectors_are_not_part_of_the_pickled_state(library):
     x0 = program.LIBRARIES[library](np.linspace(1, 3, 5000))
     bounds = [(0, 4)] * 4999 + [(3, 3)]
-    opts = [fmnes.Optimizer(x0, 1.0, popsize=30, bounds=bounds, rng=1) for _ in range(2)]
+    options = {"method": "cr-fm-nes", "popsize": 30, "bounds": bounds, "rng": 1}
+    opts = [fmnes.Optimizer(x0, 1.0, **options) for _ in range(2)]
     opts[0].tell(opts[0].ask()[:, 0])
     sent = []
     for rank, opt in enumerate(opts):
@@ -114,6 +115,6 @@ def test_what_is_refused():
     with pytest.raises(TypeError, match="opt: expected an fmnes"):
         Replicas(fmnes.minimize)
     with pytest.raises(ValueError, match="opt: expected a search without timeout"):
-        Replicas(fmnes.Optimizer(torch.ones(3), 1.0, timeout=3))
+        Replicas(fmnes.Optimizer(torch.ones(3), 1.0, method="cr-fm-nes", timeout=3))
     with pytest.raises(RuntimeError, match="group: expected a process group, got none"):
         Replicas(program.new_search())

@@ -170,7 +170,7 @@ def test_the_rows_of_a_large_population():
     """More candidates than a tile of the ranking holds."""
     x0 = np.linspace(1, 3, 5)
     ours, theirs = (
-        fmnes.Optimizer(x, 1.0, popsize=600 if GPU else 70, rng=1)
+        fmnes.Optimizer(x, 1.0, method="cr-fm-nes", popsize=600 if GPU else 70, rng=1)
         for x in (x0, torch.tensor(x0, device=DEVICE))
     )
     for _ in range(2):
@@ -185,7 +185,7 @@ def test_two_candidates_and_one_variable():
     x0 = np.array([3.0])
     for popsize in (2, 4):
         ours, theirs = (
-            fmnes.Optimizer(x, 1.0, popsize=popsize, rng=1)
+            fmnes.Optimizer(x, 1.0, method="cr-fm-nes", popsize=popsize, rng=1)
             for x in (x0, torch.tensor(x0, device=DEVICE))
         )
         for _ in range(3):
@@ -212,13 +212,28 @@ def test_triton_missing_is_said_once(monkeypatch):
 def test_the_registry_chooses_it_on_a_gpu():
     mean = torch.zeros(3, device="cuda")
     assert engines.registration("cr-fm-nes", mean).engine is TritonEngine
-    assert engines.registration("snes", mean).name == "array"
+    engines._say_what_computes.cache_clear()
+    with pytest.warns(RuntimeWarning, match="'snes' is computed by the array engine"):
+        assert engines.registration("snes", mean).name == "array"
+
+
+@pytest.mark.parametrize("method", ["auto", "snes"])
+def test_a_method_without_kernels_is_named_once(monkeypatch, method):
+    monkeypatch.setattr(engines, "device", lambda array: torch.device("cuda"))
+    mean = torch.zeros(3)
+    engines._say_what_computes.cache_clear()
+    with pytest.warns(RuntimeWarning, match=f"'cr-fm-nes' only, so '{method}' is computed") as said:
+        assert engines.registration(method, mean).name == "array"
+    assert len(said) == 1
+    assert engines.registration(method, mean).name == "array"  # warnings are errors in tests
+    assert engines.registration("cr-fm-nes", mean).name == "triton"
 
 
 @on_gpu
 @pytest.mark.parametrize("dim", [100, 100_000])
 def test_a_generation_copies_a_number_of_bytes_that_does_not_depend_on_d(dim, tmp_path):
-    opt = fmnes.Optimizer(torch.full((dim,), 3.0, device="cuda"), 1.0, popsize=24, rng=1)
+    x0 = torch.full((dim,), 3.0, device="cuda")
+    opt = fmnes.Optimizer(x0, 1.0, method="cr-fm-nes", popsize=24, rng=1)
     x = None
     for _ in range(3):
         x = opt.ask()
@@ -281,7 +296,7 @@ def test_out_of_memory_in_the_objective_of_a_search_that_resumes(tmp_path):
             raise torch.OutOfMemoryError("out of memory")
         return (x * x).sum(dim=1)
 
-    options = {"rng": 1, "maxiter": 4, "vectorized": True}
+    options = {"method": "cr-fm-nes", "rng": 1, "maxiter": 4, "vectorized": True}
     whole = fmnes.minimize(sphere, x0, 1.0, **options)
     options["checkpoint"] = tmp_path / "search.npz"
     fails_at = 3
@@ -296,7 +311,8 @@ def test_a_hundred_generations_in_double_precision():
     """Of a small problem, also in the interpreter: within 1e-9 of the CPU's."""
     x0 = np.array([1.0, 2.0, 3.0])
     ours, theirs = (
-        fmnes.Optimizer(x, 1.0, rng=3, popsize=4) for x in (x0, torch.tensor(x0, device=DEVICE))
+        fmnes.Optimizer(x, 1.0, method="cr-fm-nes", rng=3, popsize=4)
+        for x in (x0, torch.tensor(x0, device=DEVICE))
     )
     for _ in range(100):
         f = ellipsoid(ours.ask())

@@ -6,6 +6,8 @@ chooses `asynchronous.py` and `injected.py` by what it does and not by its array
 needs a group of processes.
 """
 
+import functools
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -86,7 +88,25 @@ def registration(method: str, mean: Array) -> Registration:
     dtype = str(mean.dtype).removeprefix("torch.")
     library = library_of(mean)
     # The last row serves everything.
-    return next(row for row in ENGINES if row.serves(method, library, place, dtype))
+    row = next(row for row in ENGINES if row.serves(method, library, place, dtype))
+    if library == "torch" and place == "cuda":
+        _say_what_computes(method, row.name)
+    return row
+
+
+@functools.cache
+def _say_what_computes(method: str, engine: str) -> None:
+    """Warn once if no row of the registry is made for this method on CUDA tensors."""
+    made = [row.methods or () for row in ENGINES if row.devices and "cuda" in row.devices]
+    methods = [name for names in made for name in names]
+    if method not in methods:
+        warnings.warn(
+            f"method: fused kernels for CUDA tensors exist for {', '.join(map(repr, methods))} "
+            f"only, so {method!r} is computed by the {engine} engine with PyTorch's own "
+            "operations, which takes 10 to 100 times as long for a generation",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def library_of(array: Array) -> str:

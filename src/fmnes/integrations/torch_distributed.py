@@ -61,7 +61,7 @@ class Replicas:
 
     >>> def main():  # doctest: +SKIP
     ...     torch.distributed.init_process_group()
-    ...     opt = fmnes.Optimizer(x0, 0.1, rng=1)
+    ...     opt = fmnes.Optimizer(x0, 0.1, method="cr-fm-nes", rng=1)
     ...     replicas = Replicas(opt)
     ...     while not opt.stop():
     ...         replicas.step(evaluate)  # evaluate(i) writes candidate i and returns its value
