@@ -234,6 +234,31 @@ def test_nothing_of_size_d_crosses_to_the_host(jax_library, method):
             opt.tell(jax.device_get(sphere(x)))
 
 
+@pytest.mark.parametrize(
+    ("method", "step"), [("cr-fm-nes", "tell"), ("cr-fm-nes", "sample"), ("xnes", "refresh")]
+)
+@pytest.mark.parametrize("told", ["device", "host"])
+def test_a_generation_that_fails_can_be_told_again(jax_library, method, step, told):
+    (_, whole), (_, opt) = (optimizers(jax_library, method) for _ in range(2))
+
+    def fails(*args):
+        raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+
+    x = whole.ask()
+    f = jax_library.array(ellipsoid(x), np.float64) if told == "device" else ellipsoid(x)
+    whole.tell(f)
+    opt.ask()
+    steps = opt._engine._step
+    opt._engine._step = steps._replace(**{step: fails})
+    with pytest.raises(RuntimeError, match="out of memory"):
+        opt.tell(f)
+    opt._engine._step = steps
+    opt.tell(f)
+    np.testing.assert_array_equal(opt.ask(), whole.ask())
+    assert (opt.nit, opt.result.fun) == (whole.nit, whole.result.fun)
+    np.testing.assert_array_equal(opt.result.x, whole.result.x)
+
+
 def test_checkpoints_move_between_libraries(jax_library, tmp_path):
     """Saved with JAX arrays and continued with NumPy or PyTorch arrays, and the other way round."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-arrays")

@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 
 from fmnes._arrays import Array
 from fmnes.algorithms import cr_fm_nes
+from fmnes.draws import Address
 from fmnes.engines import generation
 from fmnes.engines.contract import EngineSpec, Generation
+from fmnes.engines.triton_graph import Recorded
 
 _TILE = 1024  # coordinates of a tile in passes over vectors
 _BLOCKS = 512  # Philox blocks of a tile in passes over draws: each makes two coordinates
@@ -78,10 +80,11 @@ class TritonEngine:
         self._best: Array = self._place_of_best()
         if spec.best is not None:
             self._best.copy_(spec.best)
-        self._tell, self._sample = _Recorded(mean.is_cuda), _Recorded(mean.is_cuda)
+        self._tell, self._sample = Recorded(mean.device), Recorded(mean.device)
+        self._whole = True  # no generation failed while its kernels were launched
         with triton_draws.on_device(mean):
             self._settle()
-            self._next_draws()
+            self._sample(self._next_draws)
 
     def _allocate(self, spec: EngineSpec) -> None:
         torch, kernels, half, dim = self._torch, self._kernels, self._half, self._dim
@@ -153,6 +156,7 @@ class TritonEngine:
 
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
         """Candidates first to last - 1, as a fresh tensor or in ``out``."""
+        self._check_whole()
         if self._population is not None:
             x = self._population[first:last].clone()
         else:
@@ -166,6 +170,7 @@ class TritonEngine:
 
     def write(self, candidate: int, start: int, out: Array) -> None:
         """Write the coordinates of one candidate from ``start`` on into a contiguous tensor."""
+        self._check_whole()
         if self._population is not None:
             row = self._population[candidate, start : start + out.numel()]
             out.copy_(row.view(out.shape))
@@ -215,28 +220,48 @@ class TritonEngine:
         )
 
     def tell(self, values: Array, best_so_far: float) -> Generation:
-        """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
-        here = bool(is_torch_array(values))
+        """One generation; a candidate better than ``best_so_far`` is kept in ``best``.
+
+        What can fail for lack of memory comes before anything changes, so that the same call can be
+        made again.
+        """
+        self._check_whole()
+        following = self._address._replace(generation=self._address.generation + 1)
         with self._draws.on_device(self._z):
+            self._tell.record(self._update)
+            self._sample.record(self._next_draws)
+            self._receive(values, best_so_far, following)
             if not self.params.store_draws and generation.survey(values).least < best_so_far:
                 self.write(generation.best_of(values), 0, self._az)  # the update fills it later
                 self._best.copy_(self._az, non_blocking=True)
-            self._address = self._address._replace(generation=self._address.generation + 1)
-            inbox, sent = self._inbox.numpy(), 4 if here else len(self._inbox)
-            inbox[:3].view(np.int64)[:] = self._draws.words_of(*self._address)
-            inbox[3] = best_so_far
-            if here:
-                self._values.copy_(values.detach())
-            else:
-                inbox[4:] = values
-            self._received[:sent].copy_(self._inbox[:sent], non_blocking=True)
+            self._whole = False
             self._tell(self._update)
             arrived = self._mark()
             self._sample(self._next_draws)
             arrived()
+        self._whole, self._address = True, following
         record = generation.from_numbers(self._outbox.numpy())
         self._has_best |= record.least < best_so_far
         return record
+
+    def _check_whole(self) -> None:
+        if not self._whole:
+            raise RuntimeError(
+                "tell: an earlier call failed while the GPU computed the generation, so that the "
+                "state is incomplete; continue from a checkpoint, or create the search again"
+            )
+
+    def _receive(self, values: Array, best_so_far: float, following: Address) -> None:
+        """Send what a generation needs to the device: the next address, the best value, values."""
+        here = bool(is_torch_array(values))
+        inbox, sent = self._inbox.numpy(), 4 if here else len(self._inbox)
+        inbox[:3].view(np.int64)[:] = self._draws.words_of(*following)
+        inbox[3] = best_so_far
+        if here:
+            self._values.copy_(values.detach())
+        else:
+            inbox[4:] = values
+        self._received[:sent].copy_(self._inbox[:sent], non_blocking=True)
 
     def _place_of_best(self) -> Array:
         """Memory for a candidate: of the device, or of the host where the device has no room."""
@@ -353,28 +378,3 @@ class TritonEngine:
         """The state, in tensors that change with the next `tell`."""
         sigma = self._numbers[self._kernels.SIGMA.value].to(self._dtype)
         return cr_fm_nes.State(sigma=sigma, **self._vectors)
-
-
-class _Recorded:
-    """Work that always launches the same kernels on the same memory: on a GPU, a CUDA graph.
-
-    The first call compiles the kernels and runs them, the second call records them.
-    """
-
-    def __init__(self, on_gpu: bool) -> None:
-        self._on_gpu = on_gpu
-        self._calls = 0
-        self._graph: Any = None
-
-    def __call__(self, work: Callable[[], None]) -> None:
-        self._calls += 1
-        if not self._on_gpu or self._calls == 1:
-            work()
-            return
-        if self._graph is None:
-            import torch
-
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-                work()
-        self._graph.replay()
