@@ -70,6 +70,25 @@ def test_a_scan_follows_an_optimizer_on_numpy_arrays(jax, fj, method):
         np.testing.assert_allclose(fj.best(last), opt.result.x, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [list, np.asarray, "jax"])
+def test_a_shape_in_the_settings_is_static_data(jax, fj, kind):
+    """As a list or an array of either library; equal settings share one compiled program."""
+    make = jax.numpy.asarray if kind == "jax" else kind
+    compiled = jax.jit(lambda search: generation(fj, search)[0])
+    D, directions = np.linspace(1, 2, X0.size), (np.ones(X0.size), np.full(X0.size, 0.5))
+    found, programs = [], []
+    for v in (directions[0], directions[0].copy(), directions[1]):
+        method = fmnes.CRFMNES(D=make(D), v=make(v))
+        search = fj.init(key_of(jax, 3), X0, SIGMA0, method=method)
+        found.append(compiled(compiled(search)))
+        programs.append(compiled._cache_size())
+    assert programs[0] == programs[1] < programs[2]
+    opt = fmnes.Optimizer(X0, SIGMA0, method=fmnes.CRFMNES(D=D, v=directions[0]), rng=3)
+    for _ in range(2):
+        opt.tell(ellipsoid(opt.ask()))
+    np.testing.assert_allclose(fj.mean(found[1]), opt.result.mean, rtol=1e-7, atol=1e-9)
+
+
 # --- One small program, compiled once, for everything else ----------------------------------------
 
 SMALL = {"w": np.full((2, 2), 1.0, np.float32), "b": np.zeros(2, np.float32)}
