@@ -294,9 +294,14 @@ class Optimizer:
         if out is not None:
             checks.buffer("out", out, (last - first, self._user_dim))
         x = self._candidates(first, last, out)
-        self._asked, self._handed_out = True, time.monotonic()
+        self.hand_out()
         self._seconds += self._handed_out - begun
         return x
+
+    def hand_out(self) -> None:
+        """Let `tell` accept values of this generation, whoever builds its candidates."""
+        self._take_injected()
+        self._asked, self._handed_out = True, time.monotonic()
 
     def write_candidate(self, i: int, target: Any) -> None:
         """Write candidate i into arrays of your own, rounded to their dtypes.
@@ -316,7 +321,7 @@ class Optimizer:
             write_made(parts, self.like, functools.partial(engine.write, i))
         else:
             write_parts(parts, self._candidates(i, i + 1)[0, :])
-        self._asked, self._handed_out = True, time.monotonic()
+        self.hand_out()
         self._seconds += self._handed_out - begun
 
     def write_mean(self, target: Any) -> None:
@@ -336,7 +341,7 @@ class Optimizer:
         if self._injected.active:
             return None
         setup = self.setup
-        self._asked, self._handed_out = True, time.monotonic()
+        self.hand_out()
         recipe = Recipe(
             method=setup.method,
             settings=setup.settings,
