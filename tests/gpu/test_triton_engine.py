@@ -12,6 +12,7 @@ import fmnes
 from fmnes import draws, engines
 from fmnes.engines import triton_engine
 from fmnes.engines.triton_engine import TritonEngine
+from fmnes.storage.move import moved
 from gpu.conftest import DEVICE, GPU, on_gpu
 
 pytestmark = pytest.mark.arrays
@@ -407,6 +408,51 @@ def test_a_search_that_streams_takes_eight_vectors():
             opt.write_candidate(i, [candidate])
         opt.tell(np.arange(opt.popsize) - float(generation))  # a new best one each time
     assert vectors() < 7.6
+
+
+@on_gpu
+def test_a_search_that_streams_is_loaded_into_seven_vectors(tmp_path):
+    dim = 2**24
+    x0 = torch.full((dim,), 3.0, device="cuda")
+    opt = fmnes.Optimizer(x0, 1.0, method=fmnes.CRFMNES(store_draws=False), rng=1)
+    opt.write_candidate(0, [x0])
+    opt.tell(np.arange(opt.popsize, dtype=float))
+    opt.save(tmp_path / "search.npz")
+    del opt, x0
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    fmnes.Optimizer.load(tmp_path / "search.npz", like=torch.empty(0, device="cuda"))
+    assert (torch.cuda.max_memory_allocated() - before) / (4 * dim) < 7.6
+
+
+def test_only_the_state_of_a_search_that_streams_goes_to_the_device():
+    """The device "meta" stands for a GPU, and the engine computes in the arrays it is given."""
+    opt = pair(np.float32, store_draws=False)[1]
+    run(opt, 1)
+    before, kept = copy.deepcopy(opt.to_saved()), opt.like.device
+    saved = moved(before, torch.empty(0, device="meta"))
+    assert {x.device.type for x in saved["state"]} == {"meta"}
+    rest = saved["setup"].mean, saved["setup"].shape.D, saved["initial"], saved["best"]
+    assert {x.device.type for x in rest} == {"cpu"}
+    shards = moved(before, torch.empty(0, device="meta"), may_stream=False)
+    assert shards["setup"].mean.device.type == "meta"
+    back = moved(before, torch.empty(0, device=kept))
+    again = fmnes.Optimizer.from_saved(back)
+    assert again._engine._vectors["D"] is back["state"].D
+    for search in (opt, again, again.rescaled(1.0), opt.rescaled(1.0)):
+        run(search, 2)
+    assert np.array_equal(on_host(again.ask()), on_host(opt.ask()))
+    assert torch.equal(again.result.x, opt.result.x)
+
+
+def test_points_from_elsewhere_are_refused_by_a_search_that_streams():
+    opt = pair(store_draws=False)[1]
+    with pytest.raises(ValueError, match=r"x: expected no points .* store_draws=False"):
+        opt.inject(np.ones(DIM))
+    stored = pair()[1]
+    stored.inject(torch.ones(DIM, dtype=torch.float64, device=DEVICE))
+    assert torch.equal(stored.ask()[0].cpu(), torch.ones(DIM, dtype=torch.float64))
 
 
 def test_a_module_keeps_nothing_of_the_candidates():

@@ -9,7 +9,7 @@ needs a group of processes.
 import functools
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from array_api_compat import device, is_jax_array, is_numpy_array, is_torch_array
 
@@ -46,6 +46,10 @@ class Registration(NamedTuple):
         asked = method, library, device, dtype
         fits = all(all_ is None or one in all_ for all_, one in zip(served, asked, strict=True))
         return fits and self.available()
+
+    def streams_with(self, settings: Any) -> bool:
+        """Whether a search with these settings (or Params) saves memory of the device."""
+        return self.streams and not settings.store_draws
 
 
 ENGINES = (

@@ -141,8 +141,8 @@ class TritonEngine:
         parts = [slice(a, a + _PIECE) for a in range(0, self._dim, _PIECE)]
 
         def deviations(part: slice) -> Array:
-            if spec.initial is not None:
-                return spec.initial[part]
+            if spec.initial is not None:  # on the host, perhaps, if it comes from a file
+                return spec.initial[part].to(self._device)
             fields = (field[part] if field.ndim else field for field in spec.state)
             return cr_fm_nes.summary(spec.params, cr_fm_nes.State(*fields)).deviations
 
