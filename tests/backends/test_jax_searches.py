@@ -89,6 +89,26 @@ def test_a_shape_in_the_settings_is_static_data(jax, fj, kind):
     np.testing.assert_allclose(fj.mean(found[1]), opt.result.mean, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_shardings_split_the_variables_and_nothing_else(jax, fj, method):
+    """Also if other axes have as many numbers: an axis is split if it grows with the variables."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("n",))
+
+    def search(dim):
+        settings = fmnes.Auto(axes=2) if method == "auto" else method
+        return fj.init(key_of(jax, 3), np.ones(dim), 1.0, method=settings, popsize=8)
+
+    for dim in (2, 3, 4):
+        found = jax.tree.leaves(fj.shardings(search(dim), mesh, "n"))
+        arrays = jax.tree_util.tree_leaves_with_path(search(dim))
+        larger = jax.tree.leaves(search(dim + 2))
+        for sharding, (path, array), other in zip(found, arrays, larger, strict=True):
+            name = jax.tree_util.keystr(path)
+            # The window of the stopping rules is longer for more variables.
+            split = array.ndim > 0 and other.shape[0] > array.shape[0] and "rule_state" not in name
+            assert tuple(sharding.spec) == (("n",) if split else ()), name
+
+
 # --- One small program, compiled once, for everything else ----------------------------------------
 
 SMALL = {"w": np.full((2, 2), 1.0, np.float32), "b": np.zeros(2, np.float32)}

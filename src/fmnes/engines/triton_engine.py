@@ -1,8 +1,8 @@
 """The Triton engine: CR-FM-NES on CUDA tensors, by the kernels of `triton_kernels`.
 
 The state, the draws and the ranking stay on the device. A generation copies popsize values to the
-device and eight numbers back. On a GPU the kernels of `tell` are recorded once as a CUDA graph, so
-that a small problem does not wait for the host to launch them one by one.
+device and fifteen numbers back. On a GPU the kernels of `tell` are recorded once as a CUDA graph,
+so that a small problem does not wait for the host to launch them one by one.
 
 With ``store_draws=False`` no array of size lambda x d exists: the draws are made again, and
 `ask` and `write` make candidates one by one. The device then holds seven vectors: the mean, D, v,
