@@ -34,6 +34,7 @@ import sys
 import time
 from pathlib import Path
 
+import gpu_goals
 import pages
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
@@ -432,7 +433,8 @@ def table(figures):
     rows = [row for row in figures["rows"] if row["solver"] != MANY]
     dims = sorted({row["dim"] for row in rows})
     shown = {(row["solver"], row["dim"]): f"{row['ms']:.3g}" for row in rows if "ms" in row}
-    names = list(dict.fromkeys(row["solver"] for row in rows))
+    names = list(dict.fromkeys(row["solver"] for row in rows if "ms" in row))
+    failed = {row["solver"]: row["error"] for row in rows if row["solver"] not in names}
     titles = ["ms a generation, d ="] + [f"10^{round(math.log10(dim))}" for dim in dims]
     cells = ([name, *(shown.get((name, dim), "") for dim in dims)] for name in names)
     versions = {
@@ -453,7 +455,14 @@ def table(figures):
         for row in figures["rows"]
         if row["solver"] == MANY and "ms" in row
     ]
-    return "\n\n".join([pages.table(titles, cells), *many, where])
+    said = [f"Not measured: {name} ({error})." for name, error in failed.items()]
+    return "\n\n".join([pages.table(titles, cells), *many, *said, where])
+
+
+def tables():
+    """The tables of docs/gpu.md by name."""
+    figures = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return {"gpu": table(figures), "gpu-goals": gpu_goals.table(figures)}
 
 
 def main():
@@ -479,8 +488,7 @@ def main():
                 profile(name, dim)
         return
     if options.report:
-        tables = {"gpu": table(json.loads(RESULTS.read_text(encoding="utf-8")))}
-        page = pages.with_tables(PAGE.read_text(encoding="utf-8"), tables)
+        page = pages.with_tables(PAGE.read_text(encoding="utf-8"), tables())
         PAGE.write_text(page, encoding="utf-8")
         return
     figures = {**machine(), "rows": []}
