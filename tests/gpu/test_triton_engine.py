@@ -83,21 +83,21 @@ def test_float32(store_draws):
 def test_the_phase_is_known_before_the_sums_if_d_is_large():
     """Every phase, with and without a pass over the draws for the length of p_sigma."""
     engine = pair(store_draws=False)[1]._engine
-    kernels, numbers = engine._kernels, engine._numbers
-    engine._inbox[4:] = torch.arange(2.0 * engine._half)
+    kernels, numbers, inbox = engine._kernels, engine._numbers, engine._exchange.inbox
+    inbox[4:] = torch.arange(2.0 * engine._half)
     chi2 = float(engine._constants[2]) ** 2
     for length2, phase in ((4e6 * chi2, 1), (0.5 * chi2, 2), (1e-4 * chi2, 3)):
         engine._constants[4] = 1e-9  # a path that hardly moves
         numbers[3] = length2
         kernels.weigh[(1,)](
-            engine._inbox[4:].to(DEVICE), engine._by_rank, engine._pairs, numbers,
+            inbox[4:].to(DEVICE), engine._by_rank, engine._pairs, numbers,
             engine._constants, engine._rates, engine._half, 256,
         )  # fmt: skip
         assert (numbers[9], numbers[10]) == (1, phase)
     engine._constants[4] = 10.0
     numbers[3] = chi2
     kernels.weigh[(1,)](
-        engine._inbox[4:].to(DEVICE), engine._by_rank, engine._pairs, numbers, engine._constants,
+        inbox[4:].to(DEVICE), engine._by_rank, engine._pairs, numbers, engine._constants,
         engine._rates, engine._half, 256,
     )  # fmt: skip
     assert numbers[9] == 0
