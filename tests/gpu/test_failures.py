@@ -8,7 +8,7 @@ import torch
 
 import fmnes
 from fmnes.engines.triton_graph import Recorded
-from gpu.conftest import DEVICE
+from gpu.conftest import DEVICE, on_gpu
 
 pytestmark = pytest.mark.arrays
 
@@ -96,8 +96,6 @@ def test_a_failure_before_the_update_changes_nothing(monkeypatch, settings):
 
 def test_a_failure_within_the_update_is_said(monkeypatch, tmp_path):
     whole, opt = search(), search()
-    for other in (whole, opt):
-        other.tell(sphere(other.ask()))
     opt.save(tmp_path / "search.npz")
     f = sphere(opt.ask())
     with monkeypatch.context() as patch:
@@ -112,3 +110,22 @@ def test_a_failure_within_the_update_is_said(monkeypatch, tmp_path):
         other.ask()
         other.tell(f)
     np.testing.assert_array_equal(again.ask().cpu(), whole.ask().cpu())
+
+
+@on_gpu
+def test_a_recording_that_fails_on_a_gpu_changes_nothing(monkeypatch):
+    """The second generation records a graph; half of it is thrown away."""
+    whole, opt = search(), search()
+    for other in (whole, opt):
+        other.tell(sphere(other.ask()))
+    f = sphere(opt.ask())
+    with monkeypatch.context() as patch:
+        patch.setattr(opt._engine, "_settle", fails)
+        with pytest.raises(torch.OutOfMemoryError):
+            opt.tell(f)
+    whole.ask()
+    for other in (whole, opt):
+        other.tell(f)
+        other.tell(sphere(other.ask()))
+    assert torch.equal(opt.ask(), whole.ask())
+    assert opt._engine._tell._graph is not None
