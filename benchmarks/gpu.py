@@ -34,6 +34,7 @@ import sys
 import time
 from pathlib import Path
 
+import gpu_goals
 import pages
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
@@ -65,13 +66,13 @@ def popsize_of(dim):
 # === fmnes and PyTorch ===
 
 
-def _optimizer(dim, popsize, **options):
+def _optimizer(dim, popsize, method="cr-fm-nes"):
     import torch
 
     import fmnes
 
     x0 = torch.full((dim,), 3.0, device="cuda")
-    return fmnes.Optimizer(x0, 2.0, popsize=popsize, rng=1, **options)
+    return fmnes.Optimizer(x0, 2.0, method=method, popsize=popsize, rng=1)
 
 
 @solver("fmnes PyTorch")
@@ -170,6 +171,14 @@ def _scanned(step, state):
     return generation
 
 
+def _jax_search(key, dim, popsize):
+    import jax.numpy as jnp
+
+    import fmnes.jax
+
+    return fmnes.jax.init(key, jnp.full(dim, 3.0), 2.0, method="cr-fm-nes", popsize=popsize)
+
+
 @solver("fmnes.jax in a scan")
 def fmnes_jax_program(dim, popsize):
     import jax
@@ -180,7 +189,7 @@ def fmnes_jax_program(dim, popsize):
     def step(search):
         return fmnes.jax.tell(search, jnp.sum(fmnes.jax.ask(search) ** 2, axis=1))[0]
 
-    search = fmnes.jax.init(jax.random.key(1), jnp.full(dim, 3.0), 2.0, popsize=popsize)
+    search = _jax_search(jax.random.key(1), dim, popsize)
     return _scanned(step, search)
 
 
@@ -196,7 +205,7 @@ def fmnes_jax_many(dim, popsize):
         return search, None
 
     def one(key):
-        search = fmnes.jax.init(key, jnp.full(dim, 3.0), 2.0, popsize=popsize)
+        search = _jax_search(key, dim, popsize)
         return jax.lax.scan(step, search, length=500)[0].best_f
 
     keys = jax.random.split(jax.random.key(1), 256)
@@ -424,7 +433,8 @@ def table(figures):
     rows = [row for row in figures["rows"] if row["solver"] != MANY]
     dims = sorted({row["dim"] for row in rows})
     shown = {(row["solver"], row["dim"]): f"{row['ms']:.3g}" for row in rows if "ms" in row}
-    names = list(dict.fromkeys(row["solver"] for row in rows))
+    names = list(dict.fromkeys(row["solver"] for row in rows if "ms" in row))
+    failed = {row["solver"]: row["error"] for row in rows if row["solver"] not in names}
     titles = ["ms a generation, d ="] + [f"10^{round(math.log10(dim))}" for dim in dims]
     cells = ([name, *(shown.get((name, dim), "") for dim in dims)] for name in names)
     versions = {
@@ -445,7 +455,14 @@ def table(figures):
         for row in figures["rows"]
         if row["solver"] == MANY and "ms" in row
     ]
-    return "\n\n".join([pages.table(titles, cells), *many, where])
+    said = [f"Not measured: {name} ({error})." for name, error in failed.items()]
+    return "\n\n".join([pages.table(titles, cells), *many, *said, where])
+
+
+def tables():
+    """The tables of docs/gpu.md by name."""
+    figures = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return {"gpu": table(figures), "gpu-goals": gpu_goals.table(figures)}
 
 
 def main():
@@ -471,8 +488,7 @@ def main():
                 profile(name, dim)
         return
     if options.report:
-        tables = {"gpu": table(json.loads(RESULTS.read_text(encoding="utf-8")))}
-        page = pages.with_tables(PAGE.read_text(encoding="utf-8"), tables)
+        page = pages.with_tables(PAGE.read_text(encoding="utf-8"), tables())
         PAGE.write_text(page, encoding="utf-8")
         return
     figures = {**machine(), "rows": []}

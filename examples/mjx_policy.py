@@ -122,7 +122,7 @@ class Strategy(NamedTuple):
 
 def ours(x0: Any, popsize: int) -> Strategy:
     return Strategy(
-        init=lambda key: fmnes.jax.init(key, x0, 1.0, popsize=popsize),
+        init=lambda key: fmnes.jax.init(key, x0, 1.0, method="cr-fm-nes", popsize=popsize),
         ask=lambda key, state: (fmnes.jax.ask(state), state),
         tell=lambda key, population, values, state: fmnes.jax.tell(state, values)[0],
         mean=fmnes.jax.mean,

@@ -94,8 +94,9 @@ def test_the_landscapes_of_auto():
 
 def test_the_times_on_a_gpu():
     gpu = load("gpu")
-    figures = json.loads(gpu.RESULTS.read_text())
-    assert gpu.table(figures) in gpu.PAGE.read_text(), "run benchmarks/gpu.py --report"
+    page = gpu.PAGE.read_text()
+    for table in gpu.tables().values():
+        assert table in page, "run benchmarks/gpu.py --report"
 
 
 def test_every_method_has_its_page():

@@ -254,7 +254,7 @@ class Optimizer:
     ) -> None:
         """Create the engine for a state after ``generation`` generations."""
         setup, row = self.setup, self._registration(state.mean)
-        self._streams = row.streams and not params.store_draws
+        self._streams = row.streams_with(params)
         if self._streams:  # x0 is needed for a restart only
             xp = array_namespace(setup.mean)
             x0 = xp.asarray(setup.mean, device="cpu", copy=True)
@@ -294,9 +294,14 @@ class Optimizer:
         if out is not None:
             checks.buffer("out", out, (last - first, self._user_dim))
         x = self._candidates(first, last, out)
-        self._asked, self._handed_out = True, time.monotonic()
+        self.hand_out()
         self._seconds += self._handed_out - begun
         return x
+
+    def hand_out(self) -> None:
+        """Let `tell` accept values of this generation, whoever builds its candidates."""
+        self._take_injected()
+        self._asked, self._handed_out = True, time.monotonic()
 
     def write_candidate(self, i: int, target: Any) -> None:
         """Write candidate i into arrays of your own, rounded to their dtypes.
@@ -316,7 +321,7 @@ class Optimizer:
             write_made(parts, self.like, functools.partial(engine.write, i))
         else:
             write_parts(parts, self._candidates(i, i + 1)[0, :])
-        self._asked, self._handed_out = True, time.monotonic()
+        self.hand_out()
         self._seconds += self._handed_out - begun
 
     def write_mean(self, target: Any) -> None:
@@ -336,7 +341,7 @@ class Optimizer:
         if self._injected.active:
             return None
         setup = self.setup
-        self._asked, self._handed_out = True, time.monotonic()
+        self.hand_out()
         recipe = Recipe(
             method=setup.method,
             settings=setup.settings,
@@ -397,12 +402,18 @@ class Optimizer:
         towards a good one, but not further than a candidate of its own could move it. ``f`` has the
         values of points that are already evaluated: `tell` uses them and ignores what it gets for
         these rows (see `known`). Of many points with values, the best ``popsize`` take part, the
-        best first, and the others are left out.
+        best first, and the others are left out. Such a generation stores its draws, also with
+        ``store_draws=False``; on a GPU, where they might not fit, that is an error.
         """
         if f is not None and self.setup.constraints is not None:
             raise TypeError(
                 "f: expected None for a search with constraints, which needs their values too, "
                 f"got {f!r:.60}"
+            )
+        if self._streams:
+            raise ValueError(
+                "x: expected no points for a search on a GPU with store_draws=False, because a "
+                "generation with points from elsewhere stores its draws, of size popsize x d"
             )
         setup = self.setup
         if setup.space is not None:
@@ -765,7 +776,7 @@ class Optimizer:
         params = self._algorithm.params(self.dim, self._popsize, self.setup.settings)
         self.record.set_windows(self._windows(self.record.limits, params))
         kept = Kept(initial=saved["initial"], best=saved["best"])
-        self._set_engine(params, saved["state"], self.nit, kept)
+        self._set_engine(params, saved["state"], self.nit, kept, owned=True)
         self._margin = saved["margin"]
         if saved["injected"] is not None:
             self._injected = saved["injected"]
@@ -788,8 +799,10 @@ class Optimizer:
         """Return the setup with x0 on the device of the search, where it may have no place."""
         if not self._streams:
             return self.setup
-        xp, here = array_namespace(self.like), device(self.like)
-        return self.setup._replace(mean=xp.asarray(self.setup.mean, device=here, copy=True))
+        xp, here, setup = array_namespace(self.like), device(self.like), self.setup
+        parts = (None if x is None else xp.asarray(x, device=here) for x in setup.shape)
+        mean = xp.asarray(setup.mean, device=here, copy=True)
+        return setup._replace(mean=mean, shape=Shape(*parts))
 
     @property
     def popsize(self) -> int:

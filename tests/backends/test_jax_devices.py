@@ -43,7 +43,7 @@ def run(search, step):
     return search, metrics
 
 
-first = fmnes.jax.init(jax.random.key(1), x0, 0.5, popsize=16)
+first = fmnes.jax.init(jax.random.key(1), x0, 0.5, method="cr-fm-nes", popsize=16)
 alone, metrics = run(first, jax.jit(generation))
 
 # === The variables over the devices ===
@@ -65,7 +65,7 @@ shared, _ = run(everywhere, jax.jit(lambda s: fmnes.jax.tell(s, evaluate(s))))
 
 # === An Optimizer with a sharded x0; 18 values are no multiple of the devices ===
 def optimizer(x0, on_device):
-    opt = fmnes.Optimizer(x0, 0.5, popsize=18, rng=1)
+    opt = fmnes.Optimizer(x0, 0.5, method="cr-fm-nes", popsize=18, rng=1)
     for _ in range(GENERATIONS):
         x = opt.ask()
         f = (weights * x * x).sum(axis=1)

@@ -200,7 +200,8 @@ def test_a_generation_moves_bytes_in_proportion_to_the_population(jax_library, m
         moved["get"] += sum(leaf.nbytes for leaf in jax.tree.leaves(value))
         return get(value)
 
-    opt = fmnes.Optimizer(jax_library.module.full(3000, 3.0), 1.0, rng=1)
+    x0 = jax_library.module.full(3000, 3.0)
+    opt = fmnes.Optimizer(x0, 1.0, method="cr-fm-nes", rng=1)
     sphere = jax.jit(lambda x: (x**2).sum(axis=1))
     opt.tell(sphere(opt.ask()) if told == "device" else get(sphere(opt.ask())))
     monkeypatch.setattr(jax, "device_put", counted_put)
@@ -231,6 +232,31 @@ def test_nothing_of_size_d_crosses_to_the_host(jax_library, method):
         with jax.transfer_guard_device_to_host("disallow"):  # implicit transfers, as np.asarray
             x = opt.ask()
             opt.tell(jax.device_get(sphere(x)))
+
+
+@pytest.mark.parametrize(
+    ("method", "step"), [("cr-fm-nes", "tell"), ("cr-fm-nes", "sample"), ("xnes", "refresh")]
+)
+@pytest.mark.parametrize("told", ["device", "host"])
+def test_a_generation_that_fails_can_be_told_again(jax_library, method, step, told):
+    (_, whole), (_, opt) = (optimizers(jax_library, method) for _ in range(2))
+
+    def fails(*args):
+        raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+
+    x = whole.ask()
+    f = jax_library.array(ellipsoid(x), np.float64) if told == "device" else ellipsoid(x)
+    whole.tell(f)
+    opt.ask()
+    steps = opt._engine._step
+    opt._engine._step = steps._replace(**{step: fails})
+    with pytest.raises(RuntimeError, match="out of memory"):
+        opt.tell(f)
+    opt._engine._step = steps
+    opt.tell(f)
+    np.testing.assert_array_equal(opt.ask(), whole.ask())
+    assert (opt.nit, opt.result.fun) == (whole.nit, whole.result.fun)
+    np.testing.assert_array_equal(opt.result.x, whole.result.x)
 
 
 def test_checkpoints_move_between_libraries(jax_library, tmp_path):

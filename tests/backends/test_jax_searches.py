@@ -70,6 +70,45 @@ def test_a_scan_follows_an_optimizer_on_numpy_arrays(jax, fj, method):
         np.testing.assert_allclose(fj.best(last), opt.result.x, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [list, np.asarray, "jax"])
+def test_a_shape_in_the_settings_is_static_data(jax, fj, kind):
+    """As a list or an array of either library; equal settings share one compiled program."""
+    make = jax.numpy.asarray if kind == "jax" else kind
+    compiled = jax.jit(lambda search: generation(fj, search)[0])
+    D, directions = np.linspace(1, 2, X0.size), (np.ones(X0.size), np.full(X0.size, 0.5))
+    found, programs = [], []
+    for v in (directions[0], directions[0].copy(), directions[1]):
+        method = fmnes.CRFMNES(D=make(D), v=make(v))
+        search = fj.init(key_of(jax, 3), X0, SIGMA0, method=method)
+        found.append(compiled(compiled(search)))
+        programs.append(compiled._cache_size())
+    assert programs[0] == programs[1] < programs[2]
+    opt = fmnes.Optimizer(X0, SIGMA0, method=fmnes.CRFMNES(D=D, v=directions[0]), rng=3)
+    for _ in range(2):
+        opt.tell(ellipsoid(opt.ask()))
+    np.testing.assert_allclose(fj.mean(found[1]), opt.result.mean, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_shardings_split_the_variables_and_nothing_else(jax, fj, method):
+    """Also if other axes have as many numbers: an axis is split if it grows with the variables."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("n",))
+
+    def search(dim):
+        settings = fmnes.Auto(axes=2) if method == "auto" else method
+        return fj.init(key_of(jax, 3), np.ones(dim), 1.0, method=settings, popsize=8)
+
+    for dim in (2, 3, 4):
+        found = jax.tree.leaves(fj.shardings(search(dim), mesh, "n"))
+        arrays = jax.tree_util.tree_leaves_with_path(search(dim))
+        larger = jax.tree.leaves(search(dim + 2))
+        for sharding, (path, array), other in zip(found, arrays, larger, strict=True):
+            name = jax.tree_util.keystr(path)
+            # The window of the stopping rules is longer for more variables.
+            split = array.ndim > 0 and other.shape[0] > array.shape[0] and "rule_state" not in name
+            assert tuple(sharding.spec) == (("n",) if split else ()), name
+
+
 # --- One small program, compiled once, for everything else ----------------------------------------
 
 SMALL = {"w": np.full((2, 2), 1.0, np.float32), "b": np.zeros(2, np.float32)}
@@ -81,7 +120,8 @@ def small(jax, fj):
     """(init, ask, tell) of one small search, under jit."""
 
     def init(key, w=SMALL["w"]):
-        return fj.init(key, {"w": w, "b": SMALL["b"]}, 0.5, ftarget=1e-3, stopping=LOOSE)
+        x0 = {"w": w, "b": SMALL["b"]}
+        return fj.init(key, x0, 0.5, method="cr-fm-nes", ftarget=1e-3, stopping=LOOSE)
 
     return jax.jit(init), jax.jit(fj.ask), jax.jit(fj.tell)
 
@@ -111,7 +151,8 @@ def test_reasons_are_those_of_an_optimizer(jax, small, kind):
     init, _, tell = small
     search = init(key_of(jax, 5))
     x0 = np.concatenate([SMALL["b"], SMALL["w"].ravel()])
-    opt = fmnes.Optimizer(x0, 0.5, rng=5, ftarget=1e-3, stopping=LOOSE)
+    options = {"method": "cr-fm-nes", "ftarget": 1e-3, "stopping": LOOSE}
+    opt = fmnes.Optimizer(x0, 0.5, rng=5, **options)
     for number in range(8):
         values = told_values(kind, opt.popsize, number)
         opt.ask()

@@ -337,3 +337,18 @@ def test_the_table_is_what_the_readme_says():
         "sep-cma",
         "cma-es",
     ]
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if not METHODS[name].LINEAR])
+def test_candidates_one_by_one_cost_one_population(method, monkeypatch):
+    """A method with a full matrix builds all of them at once, and only once in a generation."""
+    opt = start(method)
+    built, ask = [], METHODS[method].ask
+    monkeypatch.setattr(METHODS[method], "ask", lambda *args: built.append(args) or ask(*args))
+    for generation in range(2):
+        x = np.concatenate([opt.ask(rows=slice(i, i + 1)) for i in range(opt.popsize)])
+        assert len(built) == generation + 1
+        x[:] = 0.0  # does not change what the search knows
+        opt.tell(np.arange(opt.popsize, dtype=float))
+        assert len(built) == generation + 1
+        assert opt.result.x.any()

@@ -27,9 +27,14 @@ def start(program, *arguments):
 
 def outcome(process):
     """What a process printed; it must not fail."""
+    return outcome_and_errors(process)[0]
+
+
+def outcome_and_errors(process):
+    """What a process wrote on both streams; it must not fail."""
     output, errors = _ended(process)
     assert process.returncode == 0, errors
-    return output
+    return output, errors
 
 
 def was_killed(process):

@@ -1,12 +1,13 @@
 """One process of a search on many: python -m gpu.replicas FOLDER GROUP RANK SIZE UNTIL KILL LIBRARY
 
 The groups of a test are numbered; KILL is the generation in which this process ends itself. Without
-a kill, process 1 damages its own state after generation 3.
+a kill, the last process damages its own state after generation 3.
 """
 
 import os
 import signal
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ LIBRARIES = {"numpy": np.asarray, "torch": torch.asarray}
 
 def new_search(library="numpy"):
     x0 = LIBRARIES[library](np.linspace(1, 3, DIM))
-    return fmnes.Optimizer(x0, 1.0, popsize=10, rng=1)
+    return fmnes.Optimizer(x0, 1.0, method="cr-fm-nes", popsize=10, rng=1)
 
 
 def ellipsoid(x):
@@ -62,12 +63,39 @@ def main():
             group += 1
             join(folder, group, rank, size)
             replicas = Replicas(opt, check_every=2)
-        if opt.nit == 3 and rank == 1 and kill == -2 and not damaged:
+        if opt.nit == 3 and rank == size - 1 and kill == -2 and not damaged:
             damaged = True
             damage(opt)
     print(opt.nit, fingerprint(opt), replicas.repaired, evaluated)
     dist.destroy_process_group()
 
 
+def failing(folder, rank, size):
+    """Process 1 raises an error in generation 2, first in `evaluate`, then with wrong values."""
+    join(folder, 0, rank, size)
+    replicas = Replicas(new_search())
+    opt = replicas.opt
+
+    def evaluate(i):
+        if opt.nit == 2 and rank == 1 and not told:
+            raise ZeroDivisionError("of process 1")
+        return ellipsoid(opt.ask(rows=slice(i, i + 1))[0])
+
+    told = []
+    while opt.nit < 4:
+        try:
+            if opt.nit == 2 and rank == 1 and len(told) == 1:
+                replicas.tell([1.0])
+            replicas.step(evaluate)
+        except (RuntimeError, ValueError, ZeroDivisionError) as error:
+            told.append(f"{opt.nit} {type(error).__name__}: {error}")
+    print(fingerprint(opt), *told, sep="\n")
+    dist.destroy_process_group()
+
+
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("always")
+    if sys.argv[1] == "failing":
+        failing(Path(sys.argv[2]), *map(int, sys.argv[3:]))
+    else:
+        main()

@@ -38,14 +38,60 @@ def outcome(process):
     return [int(word) for word in processes.outcome(process).split()]
 
 
-@pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_two_processes_and_a_damaged_state(tmp_path, library):
-    """Process 1 changes its state by itself after generation 3; the check after 4 repairs it."""
-    running = [start(tmp_path, 0, rank, 2, 8, -2, library) for rank in range(2)]
-    found = [outcome(process) for process in running]
-    assert [row[:2] for row in found] == [[8, expected(8, library)]] * 2
-    assert [row[2] for row in found] == [0, 1]
+@pytest.mark.parametrize(
+    ("size", "library", "why"),
+    [
+        (2, "numpy", "but no majority says that it is the right one"),
+        (2, "torch", "but no majority says that it is the right one"),
+        (3, "numpy", "which most processes have"),
+    ],
+)
+def test_a_damaged_state_is_said_and_replaced(tmp_path, size, library, why):
+    """The last process changes its state after generation 3; the check after 4 repairs it."""
+    running = [start(tmp_path, 0, rank, size, 8, -2, library) for rank in range(size)]
+    found, said = zip(*map(processes.outcome_and_errors, running), strict=True)
+    found = [[int(word) for word in output.split()] for output in found]
+    assert [row[:2] for row in found] == [[8, expected(8, library)]] * size
+    assert [row[2] for row in found] == [0] * (size - 1) + [1]
     assert sum(row[3] for row in found) == 8 * 10  # no candidate is evaluated twice
+    for errors in said:
+        assert errors.count("RuntimeWarning: replicas") == 1
+        assert f"the states of processes [{size - 1}] differ from that of process 0" in errors
+        assert why in errors
+
+
+def test_an_error_in_one_process_ends_the_generation_of_all(tmp_path):
+    """The others say whose error it was, no search changes, and the generation can be repeated."""
+    running = [start("failing", tmp_path, rank, 3) for rank in range(3)]
+    first, failed, last = (processes.outcome(process).splitlines() for process in running)
+    assert first == last
+    assert [first[0], failed[0]] == [str(expected(4, "numpy"))] * 2
+    sentence = (
+        "2 RuntimeError: replicas: another process could not evaluate its candidates (process 1:"
+    )
+    assert first[1].startswith(f"{sentence} ZeroDivisionError: of process 1)")
+    assert first[2].startswith(f"{sentence} ValueError: values: expected 3 numbers, got 1)")
+    assert failed[1:] == [
+        "2 ZeroDivisionError: of process 1",
+        "2 ValueError: values: expected 3 numbers, got 1",
+    ]
+
+
+def test_no_candidate_is_built_to_pass_values(tmp_path, monkeypatch):
+    """One row of a method with a full matrix would cost the whole population."""
+    torch.distributed.init_process_group(
+        "gloo", init_method=(tmp_path / "group").as_uri(), rank=0, world_size=1
+    )
+    try:
+        opts = [fmnes.Optimizer(np.ones(5), 1.0, method="xnes", rng=1) for _ in range(2)]
+        replicas, values = Replicas(opts[0]), np.arange(opts[0].popsize, dtype=float)
+        monkeypatch.setattr(opts[0]._engine, "ask", lambda *args: pytest.fail("built candidates"))
+        replicas.tell(values)
+        opts[1].ask()
+        opts[1].tell(values)
+        assert fingerprint(opts[0]) == fingerprint(opts[1])
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 @POSIX
@@ -85,7 +131,8 @@ class Loopback:
 def test_vectors_are_not_part_of_the_pickled_state(library):
     x0 = program.LIBRARIES[library](np.linspace(1, 3, 5000))
     bounds = [(0, 4)] * 4999 + [(3, 3)]
-    opts = [fmnes.Optimizer(x0, 1.0, popsize=30, bounds=bounds, rng=1) for _ in range(2)]
+    options = {"method": "cr-fm-nes", "popsize": 30, "bounds": bounds, "rng": 1}
+    opts = [fmnes.Optimizer(x0, 1.0, **options) for _ in range(2)]
     opts[0].tell(opts[0].ask()[:, 0])
     sent = []
     for rank, opt in enumerate(opts):
@@ -114,6 +161,6 @@ def test_what_is_refused():
     with pytest.raises(TypeError, match="opt: expected an fmnes"):
         Replicas(fmnes.minimize)
     with pytest.raises(ValueError, match="opt: expected a search without timeout"):
-        Replicas(fmnes.Optimizer(torch.ones(3), 1.0, timeout=3))
+        Replicas(fmnes.Optimizer(torch.ones(3), 1.0, method="cr-fm-nes", timeout=3))
     with pytest.raises(RuntimeError, match="group: expected a process group, got none"):
         Replicas(program.new_search())

@@ -105,7 +105,8 @@ def test_candidates_are_the_rows_of_the_population(monkeypatch, dtype):
     shards.write_mean(target)
     mean = shards.result.mean.to(dtype)
     assert torch.equal(torch.cat([part.flatten() for part in target]), mean)
-    opt = fmnes.Optimizer(np.linspace(1, 3, 50, dtype=np.float32), 1.0, popsize=10, rng=1)
+    x0 = np.linspace(1, 3, 50, dtype=np.float32)
+    opt = fmnes.Optimizer(x0, 1.0, method="cr-fm-nes", popsize=10, rng=1)
     for _ in range(3):
         opt.tell((opt.ask() ** 2).sum(axis=1))
     np.testing.assert_allclose(shards.result.mean, opt.result.mean, rtol=1e-4)

@@ -24,7 +24,7 @@ def test_torchrun(tmp_path):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    opt = fmnes.Optimizer(program.x0().numpy(), 1.0, rng=1)
+    opt = fmnes.Optimizer(program.x0().numpy(), 1.0, method="cr-fm-nes", rng=1)
     for _ in range(program.GENERATIONS):
         opt.tell((opt.ask() ** 2).sum(axis=1))
     mean = opt.result.mean

@@ -12,6 +12,7 @@ import fmnes
 from fmnes import draws, engines
 from fmnes.engines import triton_engine
 from fmnes.engines.triton_engine import TritonEngine
+from fmnes.storage.move import moved
 from gpu.conftest import DEVICE, GPU, on_gpu
 
 pytestmark = pytest.mark.arrays
@@ -82,21 +83,21 @@ def test_float32(store_draws):
 def test_the_phase_is_known_before_the_sums_if_d_is_large():
     """Every phase, with and without a pass over the draws for the length of p_sigma."""
     engine = pair(store_draws=False)[1]._engine
-    kernels, numbers = engine._kernels, engine._numbers
-    engine._inbox[4:] = torch.arange(2.0 * engine._half)
+    kernels, numbers, inbox = engine._kernels, engine._numbers, engine._exchange.inbox
+    inbox[4:] = torch.arange(2.0 * engine._half)
     chi2 = float(engine._constants[2]) ** 2
     for length2, phase in ((4e6 * chi2, 1), (0.5 * chi2, 2), (1e-4 * chi2, 3)):
         engine._constants[4] = 1e-9  # a path that hardly moves
         numbers[3] = length2
         kernels.weigh[(1,)](
-            engine._inbox[4:].to(DEVICE), engine._by_rank, engine._pairs, numbers,
+            inbox[4:].to(DEVICE), engine._by_rank, engine._pairs, numbers,
             engine._constants, engine._rates, engine._half, 256,
         )  # fmt: skip
         assert (numbers[9], numbers[10]) == (1, phase)
     engine._constants[4] = 10.0
     numbers[3] = chi2
     kernels.weigh[(1,)](
-        engine._inbox[4:].to(DEVICE), engine._by_rank, engine._pairs, numbers, engine._constants,
+        inbox[4:].to(DEVICE), engine._by_rank, engine._pairs, numbers, engine._constants,
         engine._rates, engine._half, 256,
     )  # fmt: skip
     assert numbers[9] == 0
@@ -170,7 +171,7 @@ def test_the_rows_of_a_large_population():
     """More candidates than a tile of the ranking holds."""
     x0 = np.linspace(1, 3, 5)
     ours, theirs = (
-        fmnes.Optimizer(x, 1.0, popsize=600 if GPU else 70, rng=1)
+        fmnes.Optimizer(x, 1.0, method="cr-fm-nes", popsize=600 if GPU else 70, rng=1)
         for x in (x0, torch.tensor(x0, device=DEVICE))
     )
     for _ in range(2):
@@ -185,7 +186,7 @@ def test_two_candidates_and_one_variable():
     x0 = np.array([3.0])
     for popsize in (2, 4):
         ours, theirs = (
-            fmnes.Optimizer(x, 1.0, popsize=popsize, rng=1)
+            fmnes.Optimizer(x, 1.0, method="cr-fm-nes", popsize=popsize, rng=1)
             for x in (x0, torch.tensor(x0, device=DEVICE))
         )
         for _ in range(3):
@@ -212,13 +213,28 @@ def test_triton_missing_is_said_once(monkeypatch):
 def test_the_registry_chooses_it_on_a_gpu():
     mean = torch.zeros(3, device="cuda")
     assert engines.registration("cr-fm-nes", mean).engine is TritonEngine
-    assert engines.registration("snes", mean).name == "array"
+    engines._say_what_computes.cache_clear()
+    with pytest.warns(RuntimeWarning, match="'snes' is computed by the array engine"):
+        assert engines.registration("snes", mean).name == "array"
+
+
+@pytest.mark.parametrize("method", ["auto", "snes"])
+def test_a_method_without_kernels_is_named_once(monkeypatch, method):
+    monkeypatch.setattr(engines, "device", lambda array: torch.device("cuda"))
+    mean = torch.zeros(3)
+    engines._say_what_computes.cache_clear()
+    with pytest.warns(RuntimeWarning, match=f"'cr-fm-nes' only, so '{method}' is computed") as said:
+        assert engines.registration(method, mean).name == "array"
+    assert len(said) == 1
+    assert engines.registration(method, mean).name == "array"  # warnings are errors in tests
+    assert engines.registration("cr-fm-nes", mean).name == "triton"
 
 
 @on_gpu
 @pytest.mark.parametrize("dim", [100, 100_000])
 def test_a_generation_copies_a_number_of_bytes_that_does_not_depend_on_d(dim, tmp_path):
-    opt = fmnes.Optimizer(torch.full((dim,), 3.0, device="cuda"), 1.0, popsize=24, rng=1)
+    x0 = torch.full((dim,), 3.0, device="cuda")
+    opt = fmnes.Optimizer(x0, 1.0, method="cr-fm-nes", popsize=24, rng=1)
     x = None
     for _ in range(3):
         x = opt.ask()
@@ -281,7 +297,7 @@ def test_out_of_memory_in_the_objective_of_a_search_that_resumes(tmp_path):
             raise torch.OutOfMemoryError("out of memory")
         return (x * x).sum(dim=1)
 
-    options = {"rng": 1, "maxiter": 4, "vectorized": True}
+    options = {"method": "cr-fm-nes", "rng": 1, "maxiter": 4, "vectorized": True}
     whole = fmnes.minimize(sphere, x0, 1.0, **options)
     options["checkpoint"] = tmp_path / "search.npz"
     fails_at = 3
@@ -296,7 +312,8 @@ def test_a_hundred_generations_in_double_precision():
     """Of a small problem, also in the interpreter: within 1e-9 of the CPU's."""
     x0 = np.array([1.0, 2.0, 3.0])
     ours, theirs = (
-        fmnes.Optimizer(x, 1.0, rng=3, popsize=4) for x in (x0, torch.tensor(x0, device=DEVICE))
+        fmnes.Optimizer(x, 1.0, method="cr-fm-nes", rng=3, popsize=4)
+        for x in (x0, torch.tensor(x0, device=DEVICE))
     )
     for _ in range(100):
         f = ellipsoid(ours.ask())
@@ -391,6 +408,51 @@ def test_a_search_that_streams_takes_eight_vectors():
             opt.write_candidate(i, [candidate])
         opt.tell(np.arange(opt.popsize) - float(generation))  # a new best one each time
     assert vectors() < 7.6
+
+
+@on_gpu
+def test_a_search_that_streams_is_loaded_into_seven_vectors(tmp_path):
+    dim = 2**24
+    x0 = torch.full((dim,), 3.0, device="cuda")
+    opt = fmnes.Optimizer(x0, 1.0, method=fmnes.CRFMNES(store_draws=False), rng=1)
+    opt.write_candidate(0, [x0])
+    opt.tell(np.arange(opt.popsize, dtype=float))
+    opt.save(tmp_path / "search.npz")
+    del opt, x0
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    fmnes.Optimizer.load(tmp_path / "search.npz", like=torch.empty(0, device="cuda"))
+    assert (torch.cuda.max_memory_allocated() - before) / (4 * dim) < 7.6
+
+
+def test_only_the_state_of_a_search_that_streams_goes_to_the_device():
+    """The device "meta" stands for a GPU, and the engine computes in the arrays it is given."""
+    opt = pair(np.float32, store_draws=False)[1]
+    run(opt, 1)
+    before, kept = copy.deepcopy(opt.to_saved()), opt.like.device
+    saved = moved(before, torch.empty(0, device="meta"))
+    assert {x.device.type for x in saved["state"]} == {"meta"}
+    rest = saved["setup"].mean, saved["setup"].shape.D, saved["initial"], saved["best"]
+    assert {x.device.type for x in rest} == {"cpu"}
+    shards = moved(before, torch.empty(0, device="meta"), may_stream=False)
+    assert shards["setup"].mean.device.type == "meta"
+    back = moved(before, torch.empty(0, device=kept))
+    again = fmnes.Optimizer.from_saved(back)
+    assert again._engine._vectors["D"] is back["state"].D
+    for search in (opt, again, again.rescaled(1.0), opt.rescaled(1.0)):
+        run(search, 2)
+    assert np.array_equal(on_host(again.ask()), on_host(opt.ask()))
+    assert torch.equal(again.result.x, opt.result.x)
+
+
+def test_points_from_elsewhere_are_refused_by_a_search_that_streams():
+    opt = pair(store_draws=False)[1]
+    with pytest.raises(ValueError, match=r"x: expected no points .* store_draws=False"):
+        opt.inject(np.ones(DIM))
+    stored = pair()[1]
+    stored.inject(torch.ones(DIM, dtype=torch.float64, device=DEVICE))
+    assert torch.equal(stored.ask()[0].cpu(), torch.ones(DIM, dtype=torch.float64))
 
 
 def test_a_module_keeps_nothing_of_the_candidates():

@@ -20,11 +20,11 @@ def x0():
 def main():
     dist.init_process_group("gloo")  # rank and size come from torchrun
     rank, size = dist.get_rank(), dist.get_world_size()
-    opt = fmnes.Optimizer(x0(), 1.0, rng=1)
+    opt = fmnes.Optimizer(x0(), 1.0, method="cr-fm-nes", rng=1)
     replicas = Replicas(opt)
     for _ in range(GENERATIONS):
         replicas.step(lambda i: float((opt.ask()[i] ** 2).sum()))
-    shards = Shards(x0().tensor_split(size)[rank], 1.0, rng=1)
+    shards = Shards(x0().tensor_split(size)[rank], 1.0, method="cr-fm-nes", rng=1)
     for _ in range(GENERATIONS):
         shards.tell(shards.total((shards.ask() ** 2).sum(dim=1)))
     whole, part = np.asarray(opt.result.mean), np.asarray(shards.result.mean)

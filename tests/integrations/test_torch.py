@@ -105,7 +105,9 @@ def test_the_module_is_untouched_until_it_is_loaded():
     module = Dense()
     objective = ModuleObjective(module, mean_square)
     before = state_of(module)
-    result = fmnes.minimize(objective, objective.x0, 0.3, maxiter=20, vectorized=True, rng=1)
+    result = fmnes.minimize(
+        objective, objective.x0, 0.3, method="cr-fm-nes", maxiter=20, vectorized=True, rng=1
+    )
     assert_same(module, before)
     assert objective.load(result.x) is module
     assert mean_square(module).item() == pytest.approx(result.fun, rel=1e-13)
@@ -174,14 +176,21 @@ def test_further_arguments_reach_the_loss():
         objective(x, inputs(), 2), ModuleObjective(objective.module, mean_square)(x)
     )
     result = fmnes.minimize(
-        objective, objective.x0, 0.3, args=(inputs(), 1), maxiter=5, vectorized=True, rng=1
+        objective,
+        objective.x0,
+        0.3,
+        method="cr-fm-nes",
+        args=(inputs(), 1),
+        maxiter=5,
+        vectorized=True,
+        rng=1,
     )
     assert result.fun == pytest.approx(objective(result.x, inputs(), 1), rel=1e-13)
 
 
 def test_the_search_itself_may_run_in_pytorch():
     objective = ModuleObjective(Dense(), mean_square)
-    options = {"maxiter": 10, "vectorized": True, "rng": 1}
+    options = {"method": "cr-fm-nes", "maxiter": 10, "vectorized": True, "rng": 1}
     here = fmnes.minimize(objective, objective.x0, 0.3, **options)
     there = fmnes.minimize(objective, torch.tensor(objective.x0), 0.3, **options)
     assert isinstance(there.x, torch.Tensor)
@@ -267,7 +276,8 @@ def test_without_pytorch_it_says_what_to_install():
 
 
 def search(objective, **options):
-    return fmnes.Optimizer(objective.x0, 0.1 * objective.scales, rng=1, **options)
+    options = {"method": "cr-fm-nes", "rng": 1, **options}
+    return fmnes.Optimizer(objective.x0, 0.1 * objective.scales, **options)
 
 
 def test_evaluate_gives_the_values_of_the_candidates_and_leaves_the_mean():

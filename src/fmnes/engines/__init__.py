@@ -6,8 +6,10 @@ chooses `asynchronous.py` and `injected.py` by what it does and not by its array
 needs a group of processes.
 """
 
+import functools
+import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from array_api_compat import device, is_jax_array, is_numpy_array, is_torch_array
 
@@ -44,6 +46,10 @@ class Registration(NamedTuple):
         asked = method, library, device, dtype
         fits = all(all_ is None or one in all_ for all_, one in zip(served, asked, strict=True))
         return fits and self.available()
+
+    def streams_with(self, settings: Any) -> bool:
+        """Whether a search with these settings (or Params) saves memory of the device."""
+        return self.streams and not settings.store_draws
 
 
 ENGINES = (
@@ -86,7 +92,25 @@ def registration(method: str, mean: Array) -> Registration:
     dtype = str(mean.dtype).removeprefix("torch.")
     library = library_of(mean)
     # The last row serves everything.
-    return next(row for row in ENGINES if row.serves(method, library, place, dtype))
+    row = next(row for row in ENGINES if row.serves(method, library, place, dtype))
+    if library == "torch" and place == "cuda":
+        _say_what_computes(method, row.name)
+    return row
+
+
+@functools.cache
+def _say_what_computes(method: str, engine: str) -> None:
+    """Warn once if no row of the registry is made for this method on CUDA tensors."""
+    made = [row.methods or () for row in ENGINES if row.devices and "cuda" in row.devices]
+    methods = [name for names in made for name in names]
+    if method not in methods:
+        warnings.warn(
+            f"method: fused kernels for CUDA tensors exist for {', '.join(map(repr, methods))} "
+            f"only, so {method!r} is computed by the {engine} engine with PyTorch's own "
+            "operations, which takes 10 to 100 times as long for a generation",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def library_of(array: Array) -> str:

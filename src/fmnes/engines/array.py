@@ -27,6 +27,7 @@ class ArrayEngine:
         self._converged = spec.tolx * self.initial
         self._is_float64 = generation.is_float64(spec.state.mean)
         self._z: Array | None = None
+        self._population: Array | None = None  # until `tell`, of a method that builds it as a whole
         self._memory: NDArray[Any] | None = None  # for draws, reused in each generation (NumPy)
 
     @blas.one_thread
@@ -58,7 +59,7 @@ class ArrayEngine:
         )
         self.state = self._told(z, f)
         self._address = self._address._replace(generation=self._address.generation + 1)
-        self._z = None
+        self._z = self._population = None
         every = self.params.refresh_every
         if every and self._address.generation % every == 0:
             refreshed = self._algorithm.refresh(self.params, self.state)
@@ -77,7 +78,10 @@ class ArrayEngine:
         if last - first == popsize:
             return algorithm.ask(params, state, self._draws())
         if not algorithm.LINEAR:  # rounding in a matrix product depends on the number of rows
-            return self._candidates(0, popsize)[first:last, :]
+            if self._population is None:
+                self._population = algorithm.ask(params, state, self._draws())
+            rows = self._population[first:last, :]
+            return array_namespace(rows).asarray(rows, copy=True)
         half = popsize // 2 if algorithm.ANTITHETIC else popsize
         parts = []
         for low, sign in ((0, 1.0), (half, -1.0)):  # candidate half + i mirrors candidate i

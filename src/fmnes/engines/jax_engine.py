@@ -60,7 +60,10 @@ class JaxEngine:
         )
 
     def tell(self, values: Array, best_so_far: float) -> Generation:
-        """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
+        """One generation; a candidate better than ``best_so_far`` is kept in ``best``.
+
+        Nothing changes before all is computed, so that a call that fails can be made again.
+        """
         shown = None if is_jax_array(values) else generation.survey(values)
         if shown is None:
             f, best_f = values, self._on_device(best_so_far, values.dtype)
@@ -71,26 +74,26 @@ class JaxEngine:
             f = self._upload(ranks)
             best_f = self._upload(np.asarray(np.inf if improves else -np.inf, dtype))
         population = None if self._one_by_one else self._sample()
-        self.state, self._words, self.best, best_f, numbers = self._step.tell(
+        state, words, best, best_f, numbers = self._step.tell(
             self.state, self._words, self.best, best_f, population, f, self._converged
         )
-        self._population, population = None, None
-        self._generation += 1
-        figures = self._refreshed()
-        if not self._one_by_one:
-            self._sample()  # while the host waits for the figures
+        self._population, population = None, None  # `_sample` can make it again
+        state, figures = self._refreshed(state)
+        if not self._one_by_one:  # while the host waits for the figures
+            population = self._step.sample(words, state)
         record = generation.from_numbers(self._download(numbers), shown, self._download(figures))
+        self.state, self._words, self.best, self._population = state, words, best, population
+        self._generation += 1
         self._best_f = None if shown else (min(best_so_far, record.least), best_f)
         return record
 
-    def _refreshed(self) -> Array | None:
-        """Refresh the state if it is due, and return its figures."""
+    def _refreshed(self, state: Any) -> tuple[Any, Array | None]:
+        """The state after this generation, refreshed if that is due, and then its figures."""
         every = self.params.refresh_every
-        if not every or self._generation % every:
-            return None
-        refreshed, figures = self._step.refresh(self.state, self._converged)
-        self.state = self._step.resized(refreshed)
-        return figures
+        if not every or (self._generation + 1) % every:
+            return state, None
+        refreshed, figures = self._step.refresh(state, self._converged)
+        return self._step.resized(refreshed), figures
 
     def _sample(self) -> tuple[Array, Array]:
         if self._population is None:

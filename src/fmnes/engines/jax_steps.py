@@ -3,11 +3,13 @@
 `JaxEngine` compiles them one by one, and `fmnes.jax` lets its users compile them.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
 from fmnes._arrays import Array
 from fmnes.algorithms import Algorithm
@@ -31,11 +33,30 @@ class Constants:
         return isinstance(other, Constants) and self._content == other._content
 
 
+class Static:
+    """Settings as static data of a program; two are equal if all values are, arrays included."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self._content = value, _content(value)
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self._content == other._content
+
+
 def _content(value: Any) -> Any:
     """The value in a form that can be hashed."""
-    if isinstance(value, tuple):
+    if dataclasses.is_dataclass(value):
+        fields = (getattr(value, field.name) for field in dataclasses.fields(value))
+        return type(value), *map(_content, fields)
+    if isinstance(value, tuple | list):
         return tuple(_content(item) for item in value)
-    return value.tobytes() if isinstance(value, np.ndarray) else value
+    if is_array_api_obj(value):
+        array = np.asarray(value)
+        return array.dtype.str, array.shape, array.tobytes()
+    return value
 
 
 def rows_of_draws(constants: Constants) -> int:

@@ -1,8 +1,8 @@
 """The Triton engine: CR-FM-NES on CUDA tensors, by the kernels of `triton_kernels`.
 
 The state, the draws and the ranking stay on the device. A generation copies popsize values to the
-device and eight numbers back. On a GPU the kernels of `tell` are recorded once as a CUDA graph, so
-that a small problem does not wait for the host to launch them one by one.
+device and fifteen numbers back. On a GPU the kernels of `tell` are recorded once as a CUDA graph,
+so that a small problem does not wait for the host to launch them one by one.
 
 With ``store_draws=False`` no array of size lambda x d exists: the draws are made again, and
 `ask` and `write` make candidates one by one. The device then holds seven vectors: the mean, D, v,
@@ -12,7 +12,6 @@ the two paths, and two vectors of the update; the best candidate is kept in memo
 import functools
 import importlib.util
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,8 @@ from fmnes._arrays import Array
 from fmnes.algorithms import cr_fm_nes
 from fmnes.engines import generation
 from fmnes.engines.contract import EngineSpec, Generation
+from fmnes.engines.triton_exchange import Exchange
+from fmnes.engines.triton_graph import Recorded
 
 _TILE = 1024  # coordinates of a tile in passes over vectors
 _BLOCKS = 512  # Philox blocks of a tile in passes over draws: each makes two coordinates
@@ -78,10 +79,11 @@ class TritonEngine:
         self._best: Array = self._place_of_best()
         if spec.best is not None:
             self._best.copy_(spec.best)
-        self._tell, self._sample = _Recorded(mean.is_cuda), _Recorded(mean.is_cuda)
+        self._tell, self._sample = Recorded(mean.device), Recorded(mean.device)
+        self._whole = True  # no generation failed while its kernels were launched
         with triton_draws.on_device(mean):
             self._settle()
-            self._next_draws()
+            self._sample(self._next_draws)
 
     def _allocate(self, spec: EngineSpec) -> None:
         torch, kernels, half, dim = self._torch, self._kernels, self._half, self._dim
@@ -113,15 +115,8 @@ class TritonEngine:
         w_hat = np.asarray(self.params.phase.w_hat)
         self._by_rank, self._weights = on_device(w_hat), float64(2 * half)
         self._cumulated = on_device(np.concatenate([[0.0], np.cumsum(w_hat)]))
-        # What a generation exchanges with the host: the next address, the best value so far and, if
-        # they are not on the device, the values come in; figures go out.
-        pin = self._device.type == "cuda"
-        self._inbox = torch.zeros(2 * half + 4, dtype=torch.float64, pin_memory=pin)
-        self._outbox = torch.zeros(len(kernels.FIGURES), dtype=torch.float64, pin_memory=pin)
-        self._received, self._figures = float64(2 * half + 4), float64(len(kernels.FIGURES))
-        self._words = self._draws.words_on(self._received, spec.address)
-        self._next_words = self._received[:3].view(torch.int64)
-        self._best_so_far, self._values = self._received[3:4], self._received[4:]
+        self._exchange = Exchange(2 * half, len(kernels.FIGURES), spec.address, spec.state.mean)
+        self._words = self._exchange.words
         self._programs = min(-(-dim // _TILE), _PROGRAMS)
         self._tile = _BLOCKS if self._blocks >= 128 * _BLOCKS else _FEW_BLOCKS
         self._draw_programs = min(-(-self._blocks // self._tile), _PROGRAMS)
@@ -138,8 +133,8 @@ class TritonEngine:
         parts = [slice(a, a + _PIECE) for a in range(0, self._dim, _PIECE)]
 
         def deviations(part: slice) -> Array:
-            if spec.initial is not None:
-                return spec.initial[part]
+            if spec.initial is not None:  # on the host, perhaps, if it comes from a file
+                return spec.initial[part].to(self._device)
             fields = (field[part] if field.ndim else field for field in spec.state)
             return cr_fm_nes.summary(spec.params, cr_fm_nes.State(*fields)).deviations
 
@@ -153,6 +148,7 @@ class TritonEngine:
 
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
         """Candidates first to last - 1, as a fresh tensor or in ``out``."""
+        self._check_whole()
         if self._population is not None:
             x = self._population[first:last].clone()
         else:
@@ -166,6 +162,7 @@ class TritonEngine:
 
     def write(self, candidate: int, start: int, out: Array) -> None:
         """Write the coordinates of one candidate from ``start`` on into a contiguous tensor."""
+        self._check_whole()
         if self._population is not None:
             row = self._population[candidate, start : start + out.numel()]
             out.copy_(row.view(out.shape))
@@ -215,28 +212,36 @@ class TritonEngine:
         )
 
     def tell(self, values: Array, best_so_far: float) -> Generation:
-        """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
-        here = bool(is_torch_array(values))
+        """One generation; a candidate better than ``best_so_far`` is kept in ``best``.
+
+        What can fail for lack of memory comes before anything changes, so that the same call can be
+        made again.
+        """
+        self._check_whole()
+        following = self._address._replace(generation=self._address.generation + 1)
         with self._draws.on_device(self._z):
+            self._tell.record(self._update)
+            self._sample.record(self._next_draws)
+            self._exchange.send(values, best_so_far, following)
             if not self.params.store_draws and generation.survey(values).least < best_so_far:
                 self.write(generation.best_of(values), 0, self._az)  # the update fills it later
                 self._best.copy_(self._az, non_blocking=True)
-            self._address = self._address._replace(generation=self._address.generation + 1)
-            inbox, sent = self._inbox.numpy(), 4 if here else len(self._inbox)
-            inbox[:3].view(np.int64)[:] = self._draws.words_of(*self._address)
-            inbox[3] = best_so_far
-            if here:
-                self._values.copy_(values.detach())
-            else:
-                inbox[4:] = values
-            self._received[:sent].copy_(self._inbox[:sent], non_blocking=True)
+            self._whole = False
             self._tell(self._update)
-            arrived = self._mark()
+            arrived = self._exchange.mark()
             self._sample(self._next_draws)
             arrived()
-        record = generation.from_numbers(self._outbox.numpy())
+        self._whole, self._address = True, following
+        record = generation.from_numbers(self._exchange.arrived())
         self._has_best |= record.least < best_so_far
         return record
+
+    def _check_whole(self) -> None:
+        if not self._whole:
+            raise RuntimeError(
+                "tell: an earlier call failed while the GPU computed the generation, so that the "
+                "state is incomplete; continue from a checkpoint, or create the search again"
+            )
 
     def _place_of_best(self) -> Array:
         """Memory for a candidate: of the device, or of the host where the device has no room."""
@@ -253,35 +258,26 @@ class TritonEngine:
         """The best candidate so far, on the device."""
         return self._best.to(self._device) if self._has_best else None
 
-    def _mark(self) -> Callable[[], None]:
-        """Return a function that waits for the work submitted so far."""
-        if self._device.type != "cuda":
-            return lambda: None
-        event = self._torch.cuda.Event()
-        event.record()
-        wait: Callable[[], None] = event.synchronize
-        return wait
-
     def _update(self) -> None:
         """All of `tell` on the device; the figures go to the outbox."""
         k, state, partial = self._kernels, self._vectors, self._partial
         numbers, constants, pairs = self._numbers, self._constants, self._pairs
+        exchange = self._exchange
         half, dim, blocks, draws = self._half, self._dim, self._blocks, self._draw_programs
         safe, options, stored = self.params.safe, self._options, self.params.store_draws
-        k.survey[(1,)](
-            self._values, self._best_so_far, numbers, self._figures, half, safe, 256, **options
-        )
+        values, best, figures = exchange.values, exchange.best_so_far, exchange.figures
+        k.survey[(1,)](values, best, numbers, figures, half, safe, 256, **options)
         if stored:
             k.keep[(self._programs,)](
                 self._best, self._z, state["mean"], state["D"], state["v"], numbers, pairs, dim,
                 half, _TILE, **options,
             )  # fmt: skip
         k.rank[(-(-2 * half // 32),)](
-            self._values, pairs, numbers, self._by_rank, self._cumulated, self._weights, half,
+            values, pairs, numbers, self._by_rank, self._cumulated, self._weights, half,
             safe, 32, **options,
         )  # fmt: skip
         k.weigh[(1,)](
-            self._values, self._weights, pairs, numbers, constants, self._rates, half, 256,
+            values, self._weights, pairs, numbers, constants, self._rates, half, 256,
             **options,
         )  # fmt: skip
         k.path_length[(draws,)](
@@ -309,7 +305,7 @@ class TritonEngine:
             numbers, constants, partial, many, safe, self._double, _PROGRAMS, **options
         )
         self._settle()
-        self._words.copy_(self._next_words)  # the draws of this generation are used
+        exchange.go_on()  # the draws of this generation are used
 
     def _settle(self) -> None:
         """The figures of the state, and what the next natural gradient needs of it."""
@@ -319,12 +315,14 @@ class TritonEngine:
             state["mean"], state["D"], state["v"], state["p_sigma"], self.initial, numbers,
             self._constants, partial, self._dim, self._initial_is_one_number, _TILE, **options,
         )  # fmt: skip
-        k.report[(1,)](numbers, self._constants, self._figures, partial, many, _PROGRAMS, **options)
+        k.report[(1,)](
+            numbers, self._constants, self._exchange.figures, partial, many, _PROGRAMS, **options
+        )
         k.prepare[(many,)](
             state["D"], state["v"], state["p_c"], numbers, partial, self._dim, _TILE, **options
         )
         k.prepared[(1,)](numbers, partial, many, _PROGRAMS, **options)
-        self._outbox.copy_(self._figures, non_blocking=True)
+        self._exchange.report()
 
     def _next_draws(self) -> None:
         """The products of the draws of this generation with v and p_sigma, and their lengths.
@@ -353,28 +351,3 @@ class TritonEngine:
         """The state, in tensors that change with the next `tell`."""
         sigma = self._numbers[self._kernels.SIGMA.value].to(self._dtype)
         return cr_fm_nes.State(sigma=sigma, **self._vectors)
-
-
-class _Recorded:
-    """Work that always launches the same kernels on the same memory: on a GPU, a CUDA graph.
-
-    The first call compiles the kernels and runs them, the second call records them.
-    """
-
-    def __init__(self, on_gpu: bool) -> None:
-        self._on_gpu = on_gpu
-        self._calls = 0
-        self._graph: Any = None
-
-    def __call__(self, work: Callable[[], None]) -> None:
-        self._calls += 1
-        if not self._on_gpu or self._calls == 1:
-            work()
-            return
-        if self._graph is None:
-            import torch
-
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-                work()
-        self._graph.replay()

@@ -54,7 +54,7 @@ class Part(Optimizer):
         saved = files.read(generation)
         part = cls.__new__(cls)
         part.share = Share(saved["start"], saved["variables"], _alone)
-        part.__setstate__(moved({name: saved[name] for name in SEARCH}, like))
+        part.__setstate__(moved({name: saved[name] for name in SEARCH}, like, may_stream=False))
         return part
 
     def to_file(self) -> dict[str, Any]:

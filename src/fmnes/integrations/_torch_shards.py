@@ -63,7 +63,7 @@ class Shards:
 
     >>> def main():  # doctest: +SKIP
     ...     torch.distributed.init_process_group()
-    ...     shards = Shards(x0, 0.1, rng=1)
+    ...     shards = Shards(x0, 0.1, method="cr-fm-nes", rng=1)
     ...     while not shards.stop():
     ...         parts = [part_of_value(x) for x in shards.ask()]
     ...         shards.tell(shards.total(parts))  # the same values in every process

@@ -5,11 +5,13 @@ generation exchanges popsize values: each process makes the same update from the
 every process holds some of the variables. Needs ``pip install 'fmnes[torch]'``.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmnes import Optimizer
 from fmnes import _checks as checks
@@ -45,8 +47,9 @@ class Replicas:
     group : process group, optional
         By default the default group of `torch.distributed`.
     check_every : int
-        The processes compare fingerprints of their states after so many generations. A process
-        whose state differs gets the state of the others.
+        The processes compare fingerprints of their states after so many generations. If they
+        differ, every process warns and takes the state that most of them have. Without a majority,
+        as with two processes, this is the state of the first of them, and the warning says so.
 
     Notes
     -----
@@ -61,7 +64,7 @@ class Replicas:
 
     >>> def main():  # doctest: +SKIP
     ...     torch.distributed.init_process_group()
-    ...     opt = fmnes.Optimizer(x0, 0.1, rng=1)
+    ...     opt = fmnes.Optimizer(x0, 0.1, method="cr-fm-nes", rng=1)
     ...     replicas = Replicas(opt)
     ...     while not opt.stop():
     ...         replicas.step(evaluate)  # evaluate(i) writes candidate i and returns its value
@@ -89,22 +92,50 @@ class Replicas:
         return range(self.rank, self.opt.popsize, self.size)
 
     def step(self, evaluate: Callable[[int], float]) -> None:
-        """Run one generation: ``evaluate(i)`` returns the value of candidate i."""
-        self.tell([evaluate(i) for i in self.share])
+        """Run one generation: ``evaluate(i)`` returns the value of candidate i.
+
+        If it raises an error in one process, the others raise a RuntimeError that names it, and all
+        searches stay as they were.
+        """
+        self._tell(lambda: [evaluate(i) for i in self.share])
 
     def tell(self, values: Any) -> None:
         """Pass the values of `share`, exchange them with the other processes, and update."""
-        own = np.asarray([float(value) for value in values], np.float64)
-        if own.shape != (len(self.share),):
-            raise ValueError(f"values: expected {len(self.share)} numbers, got {own.size}")
-        most = -(-self.opt.popsize // self.size)
-        padded = np.full(most, np.nan)
-        padded[: own.size] = own
-        everyone = self._group.gather(torch.from_numpy(padded)).numpy()
-        self.opt.ask(rows=slice(0, 1))  # whether or not this process had a candidate
+        self._tell(lambda: values)
+
+    def _tell(self, evaluate: Callable[[], Any]) -> None:
+        sent = np.full(1 + -(-self.opt.popsize // self.size), np.nan)  # whether it failed, values
+        try:
+            own = self._read_values(evaluate())
+            sent[0], sent[1 : 1 + own.size] = 0, own
+        except BaseException as error:  # the others wait for the values
+            sent[0] = 1
+            self._exchanged(sent, f"{type(error).__name__}: {error}")
+            raise
+        everyone = self._exchanged(sent, None)
+        self.opt.hand_out()  # whether or not this process had a candidate
         self.opt.tell(everyone.T.ravel()[: self.opt.popsize])
         if self.opt.nit % self._check_every == 0:
             self._agree()
+
+    def _read_values(self, values: Any) -> NDArray[np.float64]:
+        own = np.asarray([float(value) for value in values], np.float64)
+        if own.shape != (len(self.share),):
+            raise ValueError(f"values: expected {len(self.share)} numbers, got {own.size}")
+        return own
+
+    def _exchanged(self, sent: NDArray[np.float64], failure: str | None) -> NDArray[np.float64]:
+        """The values of all processes, a row each; raise an error if another process failed."""
+        everyone: NDArray[np.float64] = self._group.gather(torch.from_numpy(sent)).numpy()
+        if everyone[:, 0].any():
+            failures = self._group.objects(failure)
+            if failure is None:
+                said = "; ".join(f"process {r}: {f}" for r, f in enumerate(failures) if f)
+                raise RuntimeError(
+                    f"replicas: another process could not evaluate its candidates ({said}). "
+                    "The search is as it was before this generation"
+                )
+        return everyone[:, 1:]
 
     # === Agreement ===
 
@@ -127,13 +158,36 @@ class Replicas:
         if len(set(everyone)) == 1:
             return
         furthest = max(other.generation for other in everyone)
-        chosen = Counter(o for o in everyone if o.generation == furthest).most_common(1)[0][0]
+        votes = Counter(other for other in everyone if other.generation == furthest)
+        chosen = votes.most_common(1)[0][0]
         source = everyone.index(chosen)
+        if len(votes) > 1:
+            self._say_who_differs(everyone, votes, source)
         needed, like = standing != chosen, self.opt.like
         saved = received(self._group, source, self.opt.to_saved(), like, needed=needed)
         if needed:
             self.opt.__setstate__(saved)
             self.repaired += 1
+
+    def _say_who_differs(
+        self, everyone: list[_Standing], votes: Counter[_Standing], source: int
+    ) -> None:
+        """Warn, in every process, that states of the same generation are not the same."""
+        chosen = everyone[source]
+        others = [rank for rank, other in enumerate(everyone) if other in votes and other != chosen]
+        why = "which most processes have"
+        if list(votes.values()).count(votes[chosen]) > 1:
+            why = (
+                "but no majority says that it is the right one; to be sure, continue from a "
+                "checkpoint that was saved before"
+            )
+        warnings.warn(
+            f"replicas: after generation {chosen.generation}, the states of processes {others} "
+            f"differ from that of process {source}. All continue with that of process {source}, "
+            f"{why}",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 def fingerprint(opt: Optimizer) -> int:

@@ -17,7 +17,7 @@ from fmnes._stopping import Stopping, tolfun_window
 from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.engines import generation as figures
 from fmnes.engines import jax_steps
-from fmnes.engines.jax_steps import Constants
+from fmnes.engines.jax_steps import Constants, Static
 from fmnes.jax import _stopping as rules
 from fmnes.jax._stopping import Reasons, Rules, RuleState
 from fmnes.jax._tree import Layout, layout_of, to_deviations, to_parameters, to_vector
@@ -27,7 +27,7 @@ class Program(NamedTuple):
     """What is fixed when a program is compiled."""
 
     constants: Constants
-    settings: Any
+    settings: Static
     layout: Layout
     rules: Rules
 
@@ -185,7 +185,7 @@ def init(
     _check_start(x0, sigma0)
     program = Program(
         Constants(algorithm, algorithm.fixed(algorithm.params(dim, size, settings))),
-        settings,
+        Static(settings),
         layout,
         Rules(
             stopping=Stopping() if stopping is None else stopping,
@@ -251,7 +251,7 @@ def _begun(
     """The first state of a run, whose draws are at an address of generation 0."""
     algorithm, params = program.constants
     deviations = to_deviations(program.layout, sigma0)
-    shape = initial_shape(jnp, mean, program.settings)
+    shape = initial_shape(jnp, mean, program.settings.value)
     log = jnp.log(deviations)  # the step size is the geometric mean, the rest goes into the shape
     sigma, scale = jnp.exp(jnp.mean(log)), jnp.exp(log - jnp.mean(log))
     if deviations.ndim:

@@ -1,11 +1,16 @@
 """Where the arrays of a search live on several devices."""
 
+import dataclasses
 from typing import Any
 
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from fmnes.jax._search import Search
+
+# Arrays of a state without variables, which may have as many numbers as there are variables. Of the
+# other arrays, the first axis is that of the variables.
+_WITHOUT_VARIABLES = frozenset({"S", "evidence", "m_averages", "sigma_averages"})
 
 
 def shardings(search: Search, mesh: Mesh, axis: str) -> Any:
@@ -36,10 +41,18 @@ def shardings(search: Search, mesh: Mesh, axis: str) -> Any:
             f"devices along {axis!r}, got {dim}"
         )
 
-    def of_array(leaf: Any) -> NamedSharding:
-        names: list[str | None] = [None] * leaf.ndim
-        if dim in leaf.shape:
-            names[leaf.shape.index(dim)] = axis
-        return NamedSharding(mesh, PartitionSpec(*names))
+    whole = NamedSharding(mesh, PartitionSpec())
+    searches = [None] * (search.state.mean.ndim - 1)  # the axes of `jax.vmap`, if any
+    split = NamedSharding(mesh, PartitionSpec(*searches, axis))
 
-    return jax.tree.map(of_array, search)
+    def of_field(name: str, array: Any) -> NamedSharding:
+        has_variables = array.ndim > len(searches) and array.shape[len(searches)] == dim
+        return split if has_variables and name not in _WITHOUT_VARIABLES else whole
+
+    state = {name: of_field(name, array) for name, array in search.state._asdict().items()}
+    return dataclasses.replace(
+        jax.tree.map(lambda _: whole, search),
+        state=type(search.state)(**state),
+        initial=split,
+        best_x=split,
+    )

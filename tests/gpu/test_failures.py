@@ -1,0 +1,131 @@
+"""A generation that fails on the device: the state stays as it was, or the search says it."""
+
+import contextlib
+
+import numpy as np
+import pytest
+import torch
+
+import fmnes
+from fmnes.engines.triton_graph import Recorded
+from gpu.conftest import DEVICE, on_gpu
+
+pytestmark = pytest.mark.arrays
+
+
+def search(**settings):
+    x0 = torch.linspace(1, 3, 7, dtype=torch.float64, device=DEVICE)
+    return fmnes.Optimizer(x0, 1.0, method=fmnes.CRFMNES(**settings), popsize=4, rng=3)
+
+
+def sphere(x):
+    return (x * x).sum(dim=1).cpu().numpy()
+
+
+def fails(*args):
+    raise torch.OutOfMemoryError("out of memory")
+
+
+class Cuda:
+    """What `Recorded` uses of torch.cuda; the first recording fails."""
+
+    def __init__(self):
+        self.recordings, self.replays, self.streams = 0, 0, []
+
+    def CUDAGraph(self):
+        return self
+
+    def Stream(self, device):
+        self.streams.append(device)
+        return device
+
+    @contextlib.contextmanager
+    def graph(self, graph, *, stream, capture_error_mode):
+        yield
+        self.recordings += 1
+        if self.recordings == 1:
+            raise torch.OutOfMemoryError("out of memory")
+
+    def replay(self):
+        self.replays += 1
+
+
+def test_a_recording_that_fails_is_made_again(monkeypatch):
+    fake, done, device = Cuda(), [], torch.device("cuda", 1)
+    for name in ("CUDAGraph", "Stream", "graph"):
+        monkeypatch.setattr(torch.cuda, name, getattr(fake, name))
+    recorded = Recorded(device)
+
+    def work():
+        done.append(1)
+
+    recorded(work)  # compiles
+    with pytest.raises(torch.OutOfMemoryError):
+        recorded(work)
+    assert fake.replays == 0  # half a graph is never run
+    recorded(work)
+    recorded(work)
+    assert (fake.recordings, fake.replays) == (2, 2)
+    assert fake.streams == [device, device]  # of its own device, whichever device came first
+
+
+def test_a_kernel_that_does_not_compile_is_not_recorded():
+    recorded, device = Recorded(torch.device("cuda")), []
+    with pytest.raises(torch.OutOfMemoryError):
+        recorded(fails)
+    recorded(lambda: device.append(1))  # runs, as nothing was compiled yet
+    assert device == [1]
+
+
+@pytest.mark.parametrize("settings", [{}, {"store_draws": False}])
+def test_a_failure_before_the_update_changes_nothing(monkeypatch, settings):
+    whole, opt = search(**settings), search(**settings)
+    f = sphere(whole.ask())
+    whole.tell(f)
+    opt.ask()
+    for where in (opt._engine._tell, opt._engine._sample):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, "record", fails)
+            with pytest.raises(torch.OutOfMemoryError):
+                opt.tell(f)
+    opt.tell(f)
+    assert torch.equal(opt.ask(), whole.ask())
+    assert torch.equal(opt.result.x, whole.result.x)
+    assert (opt.nit, opt.nfev, opt.result.fun) == (whole.nit, whole.nfev, whole.result.fun)
+
+
+def test_a_failure_within_the_update_is_said(monkeypatch, tmp_path):
+    whole, opt = search(), search()
+    opt.save(tmp_path / "search.npz")
+    f = sphere(opt.ask())
+    with monkeypatch.context() as patch:
+        patch.setattr(opt._engine, "_settle", fails)
+        with pytest.raises(torch.OutOfMemoryError):
+            opt.tell(f)
+    for use in (opt.ask, lambda: opt.tell(f), lambda: opt.write_candidate(0, [torch.zeros(7)])):
+        with pytest.raises(RuntimeError, match="state is incomplete; continue from a checkpoint"):
+            use()
+    again = fmnes.Optimizer.load(tmp_path / "search.npz", like=torch.empty(0, device=DEVICE))
+    for other in (whole, again):
+        other.ask()
+        other.tell(f)
+    np.testing.assert_array_equal(again.ask().cpu(), whole.ask().cpu())
+
+
+@on_gpu
+def test_a_recording_that_fails_on_a_gpu_changes_nothing(monkeypatch):
+    """The second generation records a graph; half of it is thrown away."""
+    whole, opt = search(), search()
+    for other in (whole, opt):
+        other.tell(sphere(other.ask()))
+    f = sphere(opt.ask())
+    with monkeypatch.context() as patch:
+        patch.setattr(opt._engine, "_settle", fails)
+        with pytest.raises(torch.OutOfMemoryError):
+            opt.tell(f)
+    whole.ask()
+    for other in (whole, opt):
+        other.tell(f)
+        other.tell(sphere(other.ask()))
+    assert torch.equal(opt.ask(), whole.ask())
+    assert opt._engine._tell._graph is not None
