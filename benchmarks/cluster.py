@@ -82,7 +82,14 @@ def measure(pool, dim):
     # One candidate at a time, as long evaluations are sent: short ones take fewer calls.
     with fmnes.Evaluator(fmnes.Cluster(host, WORKERS), chunksize=1) as evaluator:
         result = fmnes.minimize(
-            sphere, x0, 1.0, rng=1, maxiter=GENERATIONS, callback=note, workers=evaluator
+            sphere,
+            x0,
+            1.0,
+            method="cr-fm-nes",
+            rng=1,
+            maxiter=GENERATIONS,
+            callback=note,
+            workers=evaluator,
         )
     steady = np.diff(np.array(marks)[2:], axis=0)
     popsize = result.nfev // result.nit
@@ -101,7 +108,7 @@ def measure(pool, dim):
 
 def local_costs(x0, popsize):
     """CPU time of the parts of a generation that every worker goes through, least of three."""
-    opt = fmnes.Optimizer(x0, 1.0, rng=1)
+    opt = fmnes.Optimizer(x0, 1.0, method="cr-fm-nes", rng=1)
     values = np.arange(float(popsize))
     update, fingerprint = [], []
     for _ in range(3):

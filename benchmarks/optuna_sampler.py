@@ -34,7 +34,7 @@ METHODS = (
     "after_trial",
 )
 SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
-    "FmnesSampler": lambda: FmnesSampler(seed=1),
+    "FmnesSampler": lambda: FmnesSampler(method="cr-fm-nes", seed=1),
     "RandomSampler": lambda: RandomSampler(seed=1),
     "CmaEsSampler": lambda: CmaEsSampler(seed=1),
     "CmaEsSampler(use_separable_cma)": lambda: CmaEsSampler(seed=1, use_separable_cma=True),

@@ -91,7 +91,15 @@ def search(fun, folder, **how):
     never = fmnes.Stopping(tolx=0.0, tolfun=0.0)
     start = np.zeros(DIM)
     return fmnes.minimize(
-        fun, start, 0.5, args=(str(folder),), popsize=POPSIZE, rng=7, stopping=never, **how
+        fun,
+        start,
+        0.5,
+        args=(str(folder),),
+        method="cr-fm-nes",
+        popsize=POPSIZE,
+        rng=7,
+        stopping=never,
+        **how,
     )
 
 

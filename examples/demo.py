@@ -13,7 +13,7 @@ PICTURE = "demo.png"
 
 
 def main() -> None:
-    print("1. The ellipsoid function of 1000 variables, condition number 1e6, with cr-fm-nes")
+    print("1. The ellipsoid function of 1000 variables, condition number 1e6, with the method auto")
     problem = PROBLEMS["ellipsoid"](1000)
     result = fmnes.minimize(
         problem, problem.x0, problem.sigma0, ftarget=1e-6, vectorized=True, progress=True, rng=1

@@ -42,7 +42,8 @@ def start(module: Any) -> tuple[ModuleObjective, np.ndarray]:
 
 def run_fmnes(module: Any, seed: int, budget: int) -> list[Any]:
     f, sigma0 = start(module)
-    result = fmnes.minimize(f, f.x0, sigma0, maxfevals=budget, vectorized=True, rng=seed)
+    options = {"maxfevals": budget, "vectorized": True, "rng": seed}
+    result = fmnes.minimize(f, f.x0, sigma0, method="cr-fm-nes", **options)
     if result.status in ("interrupted", "terminated"):  # a part of a run is no result
         raise KeyboardInterrupt
     f.load(result.x)

@@ -32,6 +32,7 @@ def run_fmnes(objective: PolicyObjective, seed: int, options: Any, path: Path) -
         objective,
         objective.x0,
         SIGMA0,
+        method="cr-fm-nes",
         maxfevals=options.budget,
         workers=options.workers,
         rng=seed,

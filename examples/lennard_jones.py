@@ -64,7 +64,7 @@ def search(solver: str, atoms: int, seed: int, budget: int) -> dict[str, Any]:
         # Larger populations only boil the cluster: each run is as large as the first.
         limits |= {"restarts": fmnes.IPOP(10_000, factor=1.0), "bounds": [(-box, box)] * len(x0)}
         limits |= {"stopping": fmnes.Stopping(tolfun=TOLFUN, tolx=TOLX), "rng": seed}
-        fmnes.minimize(fun, x0, SIGMA0, vectorized=True, **limits)
+        fmnes.minimize(fun, x0, SIGMA0, method=solver, vectorized=True, **limits)
     else:
         limits |= dict.fromkeys(("tolfun", "tolfunhist"), TOLFUN * abs(target))
         limits |= {"tolx": TOLX * SIGMA0, "bounds": [-box, box], "seed": seed + 1, "verbose": -9}

@@ -11,12 +11,14 @@ import numpy as np
 import fmnes
 from fmnes.problems import ellipsoid, rastrigin, rosenbrock
 
+METHOD = "cr-fm-nes"  # it has a v to show, takes sigma0 as given, and does not follow noise
+
 
 def steady(folder: Path) -> None:
     """A run as it should be: the valley of Rosenbrock's function."""
     problem = rosenbrock(40)
     result = fmnes.minimize(
-        problem, problem.x0, problem.sigma0, ftarget=1e-8, vectorized=True, rng=1
+        problem, problem.x0, problem.sigma0, method=METHOD, ftarget=1e-8, vectorized=True, rng=1
     )
     fmnes.plot(result).savefig(folder / "steady.png", dpi=150)
     fmnes.plot(result, width=3.3).savefig(folder / "column.png", dpi=150)
@@ -26,7 +28,13 @@ def too_small(folder: Path) -> None:
     """sigma0 a million times too small: it grows first."""
     problem = ellipsoid(40)
     result = fmnes.minimize(
-        problem, problem.x0, 1e-6 * problem.sigma0, ftarget=1e-8, vectorized=True, rng=1
+        problem,
+        problem.x0,
+        1e-6 * problem.sigma0,
+        method=METHOD,
+        ftarget=1e-8,
+        vectorized=True,
+        rng=1,
     )
     fmnes.plot(result).savefig(folder / "sigma0-too-small.png", dpi=150)
 
@@ -38,7 +46,8 @@ def noisy(folder: Path) -> None:
     def noisy_sphere(x: np.ndarray) -> np.ndarray:
         return (x**2).sum(axis=1) + rng.normal(size=len(x))
 
-    result = fmnes.minimize(noisy_sphere, [3.0] * 20, 1.0, maxfevals=20_000, vectorized=True, rng=1)
+    options = {"maxfevals": 20_000, "vectorized": True, "rng": 1}
+    result = fmnes.minimize(noisy_sphere, [3.0] * 20, 1.0, method=METHOD, **options)
     fmnes.plot(result).savefig(folder / "noise.png", dpi=150)
 
 
@@ -49,6 +58,7 @@ def restarted(folder: Path) -> None:
         problem,
         problem.x0,
         problem.sigma0,
+        method=METHOD,
         popsize=16,
         ftarget=1e-8,
         restarts=9,

@@ -53,7 +53,9 @@ def cost(x: np.ndarray) -> float:
 
 
 def by_fmnes(seed: int, n: int, workers: fmnes.Evaluator) -> Course:
-    result = fmnes.minimize(cost, np.zeros(DIM), SIGMA0, rng=seed, maxfevals=n, workers=workers)
+    result = fmnes.minimize(
+        cost, np.zeros(DIM), SIGMA0, method="cr-fm-nes", rng=seed, maxfevals=n, workers=workers
+    )
     return result.history["nfev"].tolist(), result.history["best"].tolist()
 
 
