@@ -195,6 +195,26 @@ def test_a_search_that_resumes_has_the_points_of_its_callback(tmp_path):
     assert resumed.nfev == undisturbed.nfev
 
 
+@pytest.mark.parametrize("moment", [22, 25, 29])
+def test_an_interrupted_generation_counts_the_evaluations_that_were_made(moment):
+    """Two of its ten candidates have known values; the best of them is in the result."""
+    calls = []
+
+    def fun(x):
+        if len(calls) == moment:
+            raise KeyboardInterrupt
+        calls.append(sphere(x))
+        return calls[-1]
+
+    def callback(result, inject):
+        if result.nit == 2:
+            inject(np.full((2, 6), 0.5), f=[1.5, -1.0])
+
+    result = fmnes.minimize(fun, [3.0] * 6, 2.0, rng=1, callback=callback, popsize=10)
+    assert result.nfev == len(calls)
+    assert result.fun == -1.0
+
+
 def test_points_wait_for_the_next_run():
     def callback(result, inject):
         if len(result.restarts) == 1:
