@@ -170,7 +170,8 @@ def minimize(
         not; "never" starts again.
     history_size : int, optional
         The number of generations after which ``result.history`` is thinned out (see `History`);
-        math.inf keeps a row for every generation.
+        math.inf keeps a row for every generation. Runs that are in progress at once
+        (``restarts=IPOP(parallel=...)``) are thinned out one by one.
     **unknown
         Any other name is a TypeError, which suggests the name that may be meant.
 

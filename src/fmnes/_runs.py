@@ -385,13 +385,14 @@ def _join_histories(saved: dict[str, Any]) -> None:
 
 
 def joined(histories: Sequence[History]) -> History:
-    """Return the histories of several runs as one, run after run."""
-    result = History()
+    """Return the histories of several runs as one, run after run; each is thinned out by itself."""
+    size = histories[0].size
+    result = History(size=size)
     for history in histories:
         rows = history.to_array()
         generation, nfev, best = result.totals
         rows["generation"] += generation
         rows["nfev"] += nfev
         rows["best"] = np.minimum(rows["best"], best)
-        result = History(np.concatenate([result.to_array(), rows]))
+        result = History(np.concatenate([result.to_array(), rows]), size)
     return result
