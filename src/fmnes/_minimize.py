@@ -297,7 +297,12 @@ def _loop(
     interrupts: Interrupts,
 ) -> Status:
     """Ask, evaluate and tell in run after run; return why the last run ended."""
-    more = (runs.inject,) if callback is not None and _takes_two(callback) else ()
+
+    def inject(x: Any, f: Any = None) -> None:
+        evaluation.check_injection()
+        runs.inject(x, f)
+
+    more = (inject,) if callback is not None and _takes_two(callback) else ()
     while True:
         while not (reasons := runs.reasons()):
             x = runs.ask(evaluation.ask)
@@ -389,6 +394,10 @@ class _Evaluation:
         In smaller generations, most values would come from candidates of earlier generations.
         """
         return self._evaluator.fixed_width if self.asynchronous else 0
+
+    def check_injection(self) -> None:
+        """Raise a ValueError if points from elsewhere cannot be evaluated; see `Evaluator`."""
+        self._evaluator.check_injection()
 
     def __enter__(self) -> Self:
         return self
