@@ -380,3 +380,27 @@ def test_wrong_arguments_beside_a_space_are_refused(arguments, message):
 
     with pytest.raises((TypeError, ValueError), match=message):
         fmnes.minimize(never, space(), **arguments)
+
+
+STEPS = [(0, 0.3, 0.1), (0, 2.1, 0.7), (-1, 1, 0.4), (0.1, 0.9, 0.1), (1e-3, 7e-3, 1e-3)]
+
+
+@pytest.mark.parametrize(("low", "high", "step"), STEPS)
+def test_all_values_of_a_range_with_steps_are_accepted(low, high, step):
+    """The upper bound is a whole number of steps away, up to rounding errors."""
+    count = round((high - low) / step)
+    for k in range(count + 1):
+        wanted = high if k == count else low + k * step
+        searched = Space({"a": Real(low, high, step=step), "b": Real()}, x0={"a": wanted})
+        opt = fmnes.Optimizer(searched, rng=1)
+        opt.inject({"a": wanted, "b": 0.0})
+        assert opt.ask()[0]["a"] == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("variable", [Real(0, 1, step=0.3), Int(0, 10, step=3)])
+def test_numbers_beyond_the_last_step(variable):
+    """x0 starts at the last step; an injected point belongs to its own value and is refused."""
+    opt = fmnes.Optimizer(Space({"a": variable}, x0={"a": variable.high}), rng=1)
+    assert opt.result.best["a"] == pytest.approx(0.9 * variable.high)
+    with pytest.raises(ValueError, match="x: expected points with an integer inside the bounds"):
+        opt.inject({"a": variable.high})

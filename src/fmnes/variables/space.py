@@ -130,8 +130,9 @@ class Space:
         return tuple(found)
 
     def start(self) -> Vector:
-        """Return the coordinates of x0."""
-        return self.encode(self.x0, "x0")
+        """Return the coordinates of x0; a number beyond the last step is moved to it."""
+        bounds = self.bounds
+        return np.clip(self.encode(self.x0, "x0"), bounds.lb, bounds.ub)
 
     def encode(self, values: Any, argument: str = "x") -> Vector:
         """Return the coordinates of a point by name; variables left out are in their middle."""
