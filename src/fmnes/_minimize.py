@@ -25,7 +25,6 @@ from fmnes._start import read_point, read_start
 from fmnes._status import Status
 from fmnes._stopping import Stopping
 from fmnes._trials import tries_steps
-from fmnes._x0 import best_known, read_mean, space_of
 from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.constraints.functions import ConstrainedObjective, Piece, read_constraints
 from fmnes.constraints.kinds import Kinds
@@ -205,10 +204,6 @@ def minimize(
     checks.choice("resume", resume, ("auto", "must", "never"))
     x0 = read_points_of(x0)
     with Interrupts() as interrupts:  # first: a signal waits until there is a Result to return
-        if constraints:
-            interrupts.allow()  # their functions are called once
-        kinds, pieces = constraints_from(constraints, x0)
-        interrupts.defer()
         start = read_start(
             x0=x0,
             sigma0=sigma0,
@@ -222,10 +217,14 @@ def minimize(
             maxiter=maxiter,
             timeout=timeout,
             stopping=stopping,
-            constraints=kinds,
             with_x0=True,
         )
         point = read_point(x0, start.setup)
+        if constraints:
+            interrupts.allow()  # their functions are called once
+        kinds, pieces = constraints_from(constraints, point, start.setup.space)
+        interrupts.defer()
+        start = start.constrained(kinds, x0)
         number = 0 if kinds is None else kinds.number
         objective: Callable[..., Any] = fun
         if start.setup.space is not None:
@@ -325,15 +324,16 @@ def _loop(
             return reasons[0]
 
 
-def constraints_from(constraints: Any, x0: Any) -> tuple[Kinds | None, tuple[Piece, ...]]:
-    """Return the constraints; x0 is the point at which their functions are called once."""
+def constraints_from(
+    constraints: Any, point: Array, space: Space | None
+) -> tuple[Kinds | None, tuple[Piece, ...]]:
+    """Return the constraints; their functions are called once, at a point of the search."""
     if isinstance(constraints, tuple | list) and not constraints:
         return None, ()
-    space, (_, mean) = space_of(x0), read_mean(best_known(x0))
-    eps = float(array_namespace(mean).finfo(mean.dtype).eps)
+    eps = float(array_namespace(point).finfo(point.dtype).eps)
     if space is not None:
         constraints = of_named_values(constraints, space)
-    return read_constraints(constraints, mean, eps)
+    return read_constraints(constraints, read_only(point), eps)
 
 
 def _takes_two(callback: Callable[..., Any]) -> bool:

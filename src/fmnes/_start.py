@@ -109,6 +109,19 @@ class Start(NamedTuple):
             return self
         return self._replace(popsize=popsize)
 
+    def constrained(self, constraints: Any, x0: Any) -> "Start":
+        """The same with constraints; a Result x0 may know their multipliers."""
+        mean = self.setup.mean
+        eps = float(array_namespace(mean).finfo(mean.dtype).eps)
+        if (kinds := read_kinds(constraints, eps)) is None:
+            return self
+        setup = self.setup._replace(
+            constraints=kinds,
+            settings=self.setup.settings.with_fixed_rates(),
+            multipliers=_known_multipliers(x0, kinds),
+        )
+        return self._replace(setup=setup)
+
 
 def read_start(
     x0: Any,
@@ -141,20 +154,13 @@ def read_start(
                 )
         bounds, integrality = space.bounds, space.integrality
     setup, size = _set_up(row, x0, sigma0, popsize, bounds, integrality, rng, stopping)
-    eps = float(array_namespace(setup.mean).finfo(setup.mean.dtype).eps)
-    if (kinds := read_kinds(constraints, eps)) is not None:
-        setup = setup._replace(
-            constraints=kinds,
-            settings=setup.settings.with_fixed_rates(),
-            multipliers=_known_multipliers(x0, kinds),
-        )
     budget = Budget(
         None if ftarget is None else checks.real("ftarget", ftarget),
         None if maxfevals is None else _read_maxfevals(maxfevals, size, with_x0),
         None if maxiter is None else checks.integer("maxiter", maxiter, least=1),
         None if timeout is None else checks.real("timeout", timeout, above=0),
     )
-    return Start(setup, size, budget)
+    return Start(setup, size, budget).constrained(constraints, x0)
 
 
 def _known_multipliers(x0: Any, kinds: Kinds) -> NDArray[np.float64] | None:
@@ -189,11 +195,14 @@ def read_point(x0: Any, setup: Setup) -> Array:
     xp, point = read_mean(best_known(x0))
     box, discrete = setup.box, setup.discrete
     found = isinstance(x0, Result | Points)
-    if box is not None and found and not box.contains(xp, point):
+    if found and box is not None and not box.contains(xp, point):
         return to_user(box, discrete, setup.mean)
     if discrete is None:
         return point
-    return to_user(box, discrete, point if box is None else box.to_search(xp, point))
+    latent = point if box is None else box.to_search(xp, point)
+    if found and not discrete.contains(latent):
+        latent = setup.mean
+    return to_user(box, discrete, latent)
 
 
 def read_popsize(value: Any, row: Method, dim: int) -> int:

@@ -462,3 +462,24 @@ def test_a_warm_start_with_multipliers_resumes_from_its_checkpoint(tmp_path):
     changed = dataclasses.replace(first, multipliers=np.ones(2))
     with pytest.raises(ValueError, match="multipliers"):
         fmnes.minimize(sphere_above_1, changed, maxiter=20, **options)
+
+
+def test_functions_get_x0_as_a_candidate_of_the_search():
+    """Integers are rounded, and a Result from outside of the bounds is not used as it is."""
+    seen = []
+
+    def area(x):
+        seen.append(x.copy())
+        assert (x[:2] == np.round(x[:2])).all()
+        assert not x.flags.writeable
+        return x[0] * x[1]
+
+    constraints = optimize.NonlinearConstraint(area, 6, np.inf)
+    options = {"bounds": [(0, 9)] * 3, "integrality": [1, 1, 0], "constraints": constraints}
+    result = fmnes.minimize(sphere, [2.4, 3.7, 0.5], rng=1, maxiter=60, **options)
+    np.testing.assert_allclose(seen[0], [2, 4, 0.5])
+    assert sorted(result.x[:2]) == [2, 3]
+    seen.clear()
+    far = fmnes.minimize(sphere, [-5.5, 20.5, 3.0], 1.0, rng=1, maxiter=1)
+    fmnes.minimize(sphere, dataclasses.replace(far, mean=np.ones(3)), maxiter=1, rng=1, **options)
+    np.testing.assert_allclose(seen[0], [1, 1, 1])
