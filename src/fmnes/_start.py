@@ -290,9 +290,11 @@ def _set_up(
         given = np.full(dim, np.nan) if sigma0 is None else read_deviations(sigma0, dim)
     choices = () if space is None else space.choices
     if data is not None and sigma0 is None:
-        given = deviations_of(data, is_integer, choices)
+        given = deviations_of(data, sides)
         if data.correlation is not None and "C" not in row.settings.given_shape:
-            shape = Shape(np.ones_like(data.mean), None, data.correlation)
+            searched = np.arange(dim) if sides is None else np.flatnonzero(sides.low < sides.high)
+            correlation = data.correlation[np.ix_(searched, searched)]
+            shape = Shape(np.ones(len(searched)), None, correlation)
     deviations = given
     if np.isnan(checks.distinct(given)).any():
         start = np.asarray(to_host(mean), np.float64)

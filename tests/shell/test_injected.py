@@ -491,6 +491,39 @@ def test_a_start_from_data_of_named_variables():
         fmnes.Optimizer((space, [{"rate": 0.1}, {"rate": 0.2}], [1.0, 2.0]))
 
 
+@pytest.mark.parametrize("method", ["cr-fm-nes", "auto", "cma-es", "sep-cma"])
+@pytest.mark.parametrize("bound", [(0.7, 0.7), (0.0, 1.2)], ids=["fixed", "bounded"])
+def test_data_with_the_same_value_of_a_variable_in_all_points(method, bound):
+    """A fixed variable stays; one with two bounds gets the deviation that it has without data.
+
+    The mean of n equal numbers is not exactly that number, and neither is their deviation 0.
+    """
+    x, f = source(d=6)
+    x[:, 2] = 0.7
+    bounds = [(-50, 50)] * 2 + [bound] + [(-50, 50)] * 3
+    opt = fmnes.Optimizer((x, f), bounds=bounds, method=method, rng=1)
+    others = np.delete(np.arange(6), 2)
+    best = x[np.argsort(f)[: int(np.ceil(0.1 * len(f)))]]
+    C = np.cov(best.T, bias=True) + np.diag((0.1 * x.std(axis=0)) ** 2)
+    np.testing.assert_allclose(opt.result.stds[others], np.sqrt(np.diag(C))[others], rtol=0.1)
+    if method == "cma-es":
+        shape = opt.result.shape.C * opt.result.sigma**2
+        shape = shape if len(shape) == 5 else shape[np.ix_(others, others)]
+        np.testing.assert_allclose(shape, C[np.ix_(others, others)], rtol=1e-6, atol=1e-12)
+    assert opt.result.mean[2] == 0.7
+    expected = 0.0 if bound == (0.7, 0.7) else 1.2 / 6
+    assert opt.result.stds[2] == pytest.approx(expected, rel=0.2)
+    assert fmnes.minimize(lambda x: ellipsoid(x - 0.7), (x, f), bounds=bounds, rng=1).fun < 1e-6
+
+
+def test_data_with_the_same_value_of_a_variable_without_bounds():
+    x, f = source(d=6)
+    x[:, 2] = 0.7
+    with pytest.raises(ValueError, match="the same value of variable 2 in all points"):
+        fmnes.Optimizer((x, f), rng=1)
+    assert fmnes.Optimizer((x, f), 0.5, rng=1).result.stds[2] == pytest.approx(0.5, rel=0.1)
+
+
 @pytest.mark.parametrize(
     ("x0", "message"),
     [
