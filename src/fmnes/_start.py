@@ -284,8 +284,9 @@ def _set_up(
         sides = integer_sides(sides, is_integer, info)
     free = dim if sides is None else int((sides.low < sides.high).sum())
     size = read_popsize(popsize, row, max(free, 1))
-    if space is not None and isinstance(sigma0, Mapping):
-        given = space.deviations(sigma0)
+    by_name = sigma0 if space is None else space.by_name(sigma0)
+    if space is not None and isinstance(by_name, Mapping):
+        given = space.deviations(by_name)
     else:
         given = np.full(dim, np.nan) if sigma0 is None else read_deviations(sigma0, dim)
     choices = () if space is None else space.choices
