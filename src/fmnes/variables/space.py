@@ -20,6 +20,7 @@ from fmnes.constraints.kinds import Constraints
 from fmnes.variables.bounds import Bounds
 from fmnes.variables.kinds import KINDS, Choice, Coordinates, Variable, Vector
 
+
 class Space:
     """Named variables, which take the place of ``x0`` in `minimize` and `Optimizer`.
 
