@@ -32,7 +32,12 @@ from fmnes.constraints.kinds import Kinds, read_kinds
 from fmnes.points.data import Points, read_data, read_points_of
 from fmnes.variables.bounds import Box, Sides, read_bounds, representable
 from fmnes.variables.discrete import Discrete, to_user
-from fmnes.variables.integrality import integer_sides, map_variables, read_integrality
+from fmnes.variables.integrality import (
+    between_integers,
+    integer_sides,
+    map_variables,
+    read_integrality,
+)
 from fmnes.variables.space import Space
 
 MOST_CANDIDATES = 2**24  # limit of popsize: more would exhaust the memory before the first search
@@ -278,10 +283,9 @@ def _set_up(
         start = data.mean
     xp, mean = read_mean(start)
     dim, info = mean.shape[0], xp.finfo(mean.dtype)
-    sides = None if bounds is None else representable(read_bounds(bounds, dim), info)
+    asked = None if bounds is None else representable(read_bounds(bounds, dim), info)
     is_integer = read_integrality(integrality, dim)
-    if is_integer.any():
-        sides = integer_sides(sides, is_integer, info)
+    sides = integer_sides(asked, is_integer, info) if is_integer.any() else asked
     free = dim if sides is None else int((sides.low < sides.high).sum())
     size = read_popsize(popsize, row, max(free, 1))
     by_name = sigma0 if space is None else space.by_name(sigma0)
@@ -302,8 +306,9 @@ def _set_up(
         left_out = default_deviations(start, sides, is_integer, size, max(free, 1))
         deviations = np.where(np.isnan(given), left_out, given)
     checks.in_scale("sigma0", checks.distinct(deviations), info, least=float(info.smallest_normal))
-    if sides is not None:
-        _check_inside(mean, sides, info)
+    if asked is not None and sides is not None:
+        _check_inside(mean, asked, info)
+        mean = between_integers(xp, mean, sides, is_integer)
     box, discrete = map_variables(xp, mean, sides, is_integer, deviations, choices)
     if box is not None:
         deviations = deviations[np.asarray(to_host(box.free))]
