@@ -483,3 +483,50 @@ def test_functions_get_x0_as_a_candidate_of_the_search():
     far = fmnes.minimize(sphere, [-5.5, 20.5, 3.0], 1.0, rng=1, maxiter=1)
     fmnes.minimize(sphere, dataclasses.replace(far, mean=np.ones(3)), maxiter=1, rng=1, **options)
     np.testing.assert_allclose(seen[0], [1, 1, 1])
+
+
+@pytest.mark.parametrize("how", [{}, {"vectorized": True}, {"workers": 2}])
+def test_points_from_elsewhere_have_constraints_too(how):
+    """The best point is injected without a value, and evaluated with its constraints."""
+
+    def callback(result, inject):
+        if result.nit == 3:
+            inject([1.0, 1.0, 0.0, 0.0])
+            with pytest.raises(TypeError, match="f: expected None for a search with constraints"):
+                inject([1.0, 1.0, 0.0, 0.0], 2.0)
+
+    fun = sphere_above_1_in_rows if "vectorized" in how else sphere_above_1
+    result = fmnes.minimize(
+        fun, [3.0] * 4, 1.0, constraints=2, callback=callback, maxiter=5, rng=1, **how
+    )
+    assert result.fun == 2.0
+    np.testing.assert_array_equal(result.x, [1, 1, 0, 0])
+    np.testing.assert_array_equal(result.constr, 0)
+
+
+def sphere_above_1_in_rows(x):
+    return (x**2).sum(axis=1), 1 - x[:, :2]
+
+
+def test_a_start_from_data_with_constraints():
+    """Points that violate them have the value inf: the search starts at the feasible ones."""
+    x = np.random.default_rng(1).normal(1.0, 1.0, (300, 4))
+    feasible = (x[:, :2] >= 1).all(axis=1)
+    f = np.where(feasible, sphere_above_1_in_rows(x)[0], np.inf)
+    opt = fmnes.Optimizer((x, f), constraints=2, rng=1)
+    assert (opt.result.mean[:2] >= 1).all()
+    result = fmnes.minimize(sphere_above_1, (x, f), constraints=2, rng=1)
+    assert result.success
+    np.testing.assert_allclose(result.x, [1, 1, 0, 0], atol=1e-5)
+
+
+def test_withdrawn_candidates_with_constraints():
+    opt = fmnes.Optimizer([3.0] * 4, 1.0, constraints=2, rng=1)
+    x = opt.ask()
+    opt.withdraw([0, 3])
+    f, g = sphere_above_1_in_rows(x)
+    f[0], g[3] = -99.0, np.nan  # neither counts
+    opt.tell(f, constraints=g)
+    others = np.delete(np.arange(opt.popsize), [0, 3])
+    assert opt.result.fun == min(f[i] for i in others if (g[i] <= 0).all())
+    assert (opt.nfev, opt.result.nfailed) == (opt.popsize - 2, 0)
