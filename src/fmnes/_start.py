@@ -70,7 +70,7 @@ def read_method(value: Any) -> Method:
     """Return the method for a name or for settings such as ``CRFMNES()``."""
     if isinstance(value, str):
         if value not in METHODS:
-            hint = checks.did_you_mean(value, METHODS)
+            hint = checks.method_hint(value, METHODS)
             raise ValueError(f"method: expected one of {', '.join(METHODS)}, got {value!r}{hint}")
         return Method(value, METHODS[value], METHODS[value].Settings())
     for name, algorithm in METHODS.items():
