@@ -254,11 +254,12 @@ def test_one_max(method):
     assert fmnes.minimize(one_max(target), np.full(100, 0.5), method=method, **more).success
 
 
-def test_one_max_with_a_thousand_binaries():
+@pytest.mark.parametrize("method", ["auto", "cr-fm-nes"])
+def test_one_max_with_a_thousand_binaries(method):
     target = np.random.default_rng(5).integers(0, 2, 1000)
     more = {"bounds": [(0, 1)] * 1000, "integrality": 1, "vectorized": True, "rng": 2}
-    more |= {"ftarget": 0, "maxfevals": 40_000}
-    assert fmnes.minimize(one_max(target), np.full(1000, 0.5), method="sep-cma", **more).success
+    more |= {"ftarget": 0, "maxfevals": 40_000, "method": method}
+    assert fmnes.minimize(one_max(target), np.full(1000, 0.5), **more).success
 
 
 @pytest.mark.parametrize("method", ["auto", "cr-fm-nes"])
