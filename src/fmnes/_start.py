@@ -122,7 +122,7 @@ class Start(NamedTuple):
             return self
         setup = self.setup._replace(
             constraints=kinds,
-            settings=self.setup.settings.with_fixed_rates(),
+            settings=self.setup.settings.with_constraints(),
             multipliers=_known_multipliers(x0, kinds),
         )
         return self._replace(setup=setup)
