@@ -35,10 +35,24 @@ _MEANT = {  # names that other packages have for our arguments and methods
     "verbose": "progress",
     "disp": "progress",
     "cma": "cma-es",
-    **dict.fromkeys(("nelder-mead", "powell", "cobyla", "bfgs", "l-bfgs-b", "slsqp"), "cr-fm-nes"),
 }
-
-
+_OF_SCIPY = {  # names of SciPy's methods, and where SciPy has them
+    **dict.fromkeys(
+        (
+            *("Nelder-Mead", "Powell", "CG", "BFGS", "Newton-CG", "L-BFGS-B", "TNC", "COBYLA"),
+            *("COBYQA", "SLSQP", "trust-constr", "dogleg", "trust-ncg", "trust-krylov"),
+            "trust-exact",
+        ),
+        "a method of scipy.optimize.minimize",
+    ),
+    **{
+        name: f"see scipy.optimize.{name}"
+        for name in (
+            *("differential_evolution", "dual_annealing", "basinhopping", "shgo", "direct"),
+            *("brute", "least_squares"),
+        )
+    },
+}
 _INSTEAD = {  # what to do in place of an argument that other packages have
     "options": "give each option as an argument of its own, such as maxfevals=1000",
     **dict.fromkeys(
@@ -116,15 +130,22 @@ def no_others(unknown: Mapping[str, object], accepted: Iterable[str]) -> None:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question about what a misspelt word may mean; "" if no known word is near."""
-
-    def letters(text: str) -> str:
-        return "".join(filter(str.isalnum, text.lower()))
-
-    by_letters = {letters(other): other for other in known}
+    by_letters = {_letters(other): other for other in known}
     near = difflib.get_close_matches(
-        letters(_MEANT.get(word.lower(), word)), by_letters, n=1, cutoff=0.7
+        _letters(_MEANT.get(word.lower(), word)), by_letters, n=1, cutoff=0.7
     )
     return f" (did you mean {by_letters[near[0]]!r}?)" if near else ""
+
+
+def method_hint(word: str, known: Iterable[str]) -> str:
+    """Return where another package has a method of this name, or what the name may mean."""
+    places = {_letters(name): place for name, place in _OF_SCIPY.items()}
+    place = places.get(_letters(word))
+    return did_you_mean(word, known) if place is None else f" ({place})"
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
 
 
 def function(name: str, value: Any) -> Callable[..., Any]:

@@ -25,7 +25,6 @@ from fmnes._start import read_point, read_start
 from fmnes._status import Status
 from fmnes._stopping import Stopping
 from fmnes._trials import tries_steps
-from fmnes._x0 import best_known, read_mean, space_of
 from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.constraints.functions import ConstrainedObjective, Piece, read_constraints
 from fmnes.constraints.kinds import Kinds
@@ -170,7 +169,8 @@ def minimize(
         not; "never" starts again.
     history_size : int, optional
         The number of generations after which ``result.history`` is thinned out (see `History`);
-        math.inf keeps a row for every generation.
+        math.inf keeps a row for every generation. Runs that are in progress at once
+        (``restarts=IPOP(parallel=...)``) are thinned out one by one.
     **unknown
         Any other name is a TypeError, which suggests the name that may be meant.
 
@@ -204,10 +204,6 @@ def minimize(
     checks.choice("resume", resume, ("auto", "must", "never"))
     x0 = read_points_of(x0)
     with Interrupts() as interrupts:  # first: a signal waits until there is a Result to return
-        if constraints:
-            interrupts.allow()  # their functions are called once
-        kinds, pieces = constraints_from(constraints, x0)
-        interrupts.defer()
         start = read_start(
             x0=x0,
             sigma0=sigma0,
@@ -221,10 +217,14 @@ def minimize(
             maxiter=maxiter,
             timeout=timeout,
             stopping=stopping,
-            constraints=kinds,
             with_x0=True,
         )
         point = read_point(x0, start.setup)
+        if constraints:
+            interrupts.allow()  # their functions are called once
+        kinds, pieces = constraints_from(constraints, point, start.setup.space)
+        interrupts.defer()
+        start = start.constrained(kinds, x0)
         number = 0 if kinds is None else kinds.number
         objective: Callable[..., Any] = fun
         if start.setup.space is not None:
@@ -296,7 +296,12 @@ def _loop(
     interrupts: Interrupts,
 ) -> Status:
     """Ask, evaluate and tell in run after run; return why the last run ended."""
-    more = (runs.inject,) if callback is not None and _takes_two(callback) else ()
+
+    def inject(x: Any, f: Any = None) -> None:
+        evaluation.check_injection()
+        runs.inject(x, f)
+
+    more = (inject,) if callback is not None and _takes_two(callback) else ()
     while True:
         while not (reasons := runs.reasons()):
             x = runs.ask(evaluation.ask)
@@ -319,15 +324,16 @@ def _loop(
             return reasons[0]
 
 
-def constraints_from(constraints: Any, x0: Any) -> tuple[Kinds | None, tuple[Piece, ...]]:
-    """Return the constraints; x0 is the point at which their functions are called once."""
+def constraints_from(
+    constraints: Any, point: Array, space: Space | None
+) -> tuple[Kinds | None, tuple[Piece, ...]]:
+    """Return the constraints; their functions are called once, at a point of the search."""
     if isinstance(constraints, tuple | list) and not constraints:
         return None, ()
-    space, (_, mean) = space_of(x0), read_mean(best_known(x0))
-    eps = float(array_namespace(mean).finfo(mean.dtype).eps)
+    eps = float(array_namespace(point).finfo(point.dtype).eps)
     if space is not None:
         constraints = of_named_values(constraints, space)
-    return read_constraints(constraints, mean, eps)
+    return read_constraints(constraints, read_only(point), eps)
 
 
 def _takes_two(callback: Callable[..., Any]) -> bool:
@@ -388,6 +394,10 @@ class _Evaluation:
         In smaller generations, most values would come from candidates of earlier generations.
         """
         return self._evaluator.fixed_width if self.asynchronous else 0
+
+    def check_injection(self) -> None:
+        """Raise a ValueError if points from elsewhere cannot be evaluated; see `Evaluator`."""
+        self._evaluator.check_injection()
 
     def __enter__(self) -> Self:
         return self

@@ -212,7 +212,8 @@ class ParallelRuns(Runs):
         )
         if following is None or (left is not None and left - spoken_for <= following.popsize):
             return False
-        opt = self.current.restarted(following, self._budget_of_a_run(), self._begun, History())
+        history = History(size=self.current.record.history.size)
+        opt = self.current.restarted(following, self._budget_of_a_run(), self._begun, history)
         self._begun += 1
         fleet.lanes.append(Lane(opt, None))
         fleet.begin_batch()
@@ -225,10 +226,11 @@ class ParallelRuns(Runs):
         self._started -= saved["elapsed"]
         self._numbers, self._batches = parallel["numbers"], parallel["batches"]
         self._popsize, self._begun = parallel["popsize"], parallel["begun"]
-        lanes = []
+        lanes, size = [], self.current.record.history.size
         for lane in parallel["lanes"]:
             budget = self._budget_of_a_run()
             search = self._here(lane["search"])
+            search["tally"].history.size = size
             opt = Optimizer.from_saved(search, budget=budget, stopping=stopping)
             lanes.append(Lane(opt, self._first.x0 if opt.run == 0 else None, lane))
         self._fleet = Fleet(lanes, self.budget.maxfevals, parallel["arrived"])

@@ -203,7 +203,7 @@ class Result:
             "space": None if self.space is None else self.space.to_dict(),
             "noise": self.noise
             and {name: to_json(value) for name, value in vars(self.noise).items()},
-            "best": None if self.space is None else plain(self.best),
+            "best": None if self.space is None else plain(self.space.values(self.x)),
             "history": {name: to_json(history[name]) for name in COLUMNS},
             "restarts": [
                 {**vars(run), "fun": to_json(run.fun), "status": str(run.status)}

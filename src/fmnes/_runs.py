@@ -40,11 +40,12 @@ class Unfinished(NamedTuple):
     x: Any
     values: Mapping[int, Value]
     constraints: Kinds | None = None
+    injected: Mapping[int, float] = {}  # the values of points from elsewhere, not evaluated here
 
     def added_to(self, result: Result) -> Result:
         """Return the result of a run with these evaluations and, if it is better, their best."""
         usable = {i: value for i, value in self.values.items() if not np.isnan(value).any()}
-        nfev, better = result.nfev + len(self.values), {}
+        nfev, better = result.nfev + len(self.values.keys() - self.injected.keys()), {}
         keys = {i: self._key(value) for i, value in usable.items()}
         best = min(keys, key=keys.__getitem__, default=None)
         if best is not None and keys[best] < (result.constr_violation, result.fun):
@@ -223,13 +224,14 @@ class Runs:
 
     def evaluate(self, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
         """Return the values of the candidates; with a checkpoint, all values go to its journal."""
-        if known := {} if self.flight is not None else self.current.known:
+        known = {} if self.flight is not None else self.current.known
+        if known:
             evaluate = partial(_evaluate_others, evaluate, known)
         try:
             return self._evaluate(evaluate, x)
         except BaseException as error:
             kinds = self.current.setup.constraints
-            self._unfinished = Unfinished(x, kept_values(error), kinds)
+            self._unfinished = Unfinished(x, kept_values(error), kinds, known)
             raise
 
     def _evaluate(self, evaluate: Callable[..., Outcome], x: Any) -> Outcome:
@@ -383,13 +385,14 @@ def _join_histories(saved: dict[str, Any]) -> None:
 
 
 def joined(histories: Sequence[History]) -> History:
-    """Return the histories of several runs as one, run after run."""
-    result = History()
+    """Return the histories of several runs as one, run after run; each is thinned out by itself."""
+    size = histories[0].size
+    result = History(size=size)
     for history in histories:
         rows = history.to_array()
         generation, nfev, best = result.totals
         rows["generation"] += generation
         rows["nfev"] += nfev
         rows["best"] = np.minimum(rows["best"], best)
-        result = History(np.concatenate([result.to_array(), rows]))
+        result = History(np.concatenate([result.to_array(), rows]), size)
     return result

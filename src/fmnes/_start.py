@@ -32,7 +32,12 @@ from fmnes.constraints.kinds import Kinds, read_kinds
 from fmnes.points.data import Points, read_data, read_points_of
 from fmnes.variables.bounds import Box, Sides, read_bounds, representable
 from fmnes.variables.discrete import Discrete, to_user
-from fmnes.variables.integrality import integer_sides, map_variables, read_integrality
+from fmnes.variables.integrality import (
+    between_integers,
+    integer_sides,
+    map_variables,
+    read_integrality,
+)
 from fmnes.variables.space import Space
 
 MOST_CANDIDATES = 2**24  # limit of popsize: more would exhaust the memory before the first search
@@ -65,7 +70,7 @@ def read_method(value: Any) -> Method:
     """Return the method for a name or for settings such as ``CRFMNES()``."""
     if isinstance(value, str):
         if value not in METHODS:
-            hint = checks.did_you_mean(value, METHODS)
+            hint = checks.method_hint(value, METHODS)
             raise ValueError(f"method: expected one of {', '.join(METHODS)}, got {value!r}{hint}")
         return Method(value, METHODS[value], METHODS[value].Settings())
     for name, algorithm in METHODS.items():
@@ -109,6 +114,19 @@ class Start(NamedTuple):
             return self
         return self._replace(popsize=popsize)
 
+    def constrained(self, constraints: Any, x0: Any) -> "Start":
+        """The same with constraints; a Result x0 may know their multipliers."""
+        mean = self.setup.mean
+        eps = float(array_namespace(mean).finfo(mean.dtype).eps)
+        if (kinds := read_kinds(constraints, eps)) is None:
+            return self
+        setup = self.setup._replace(
+            constraints=kinds,
+            settings=self.setup.settings.with_constraints(),
+            multipliers=_known_multipliers(x0, kinds),
+        )
+        return self._replace(setup=setup)
+
 
 def read_start(
     x0: Any,
@@ -141,20 +159,13 @@ def read_start(
                 )
         bounds, integrality = space.bounds, space.integrality
     setup, size = _set_up(row, x0, sigma0, popsize, bounds, integrality, rng, stopping)
-    eps = float(array_namespace(setup.mean).finfo(setup.mean.dtype).eps)
-    if (kinds := read_kinds(constraints, eps)) is not None:
-        setup = setup._replace(
-            constraints=kinds,
-            settings=setup.settings.with_fixed_rates(),
-            multipliers=_known_multipliers(x0, kinds),
-        )
     budget = Budget(
         None if ftarget is None else checks.real("ftarget", ftarget),
         None if maxfevals is None else _read_maxfevals(maxfevals, size, with_x0),
         None if maxiter is None else checks.integer("maxiter", maxiter, least=1),
         None if timeout is None else checks.real("timeout", timeout, above=0),
     )
-    return Start(setup, size, budget)
+    return Start(setup, size, budget).constrained(constraints, x0)
 
 
 def _known_multipliers(x0: Any, kinds: Kinds) -> NDArray[np.float64] | None:
@@ -189,11 +200,14 @@ def read_point(x0: Any, setup: Setup) -> Array:
     xp, point = read_mean(best_known(x0))
     box, discrete = setup.box, setup.discrete
     found = isinstance(x0, Result | Points)
-    if box is not None and found and not box.contains(xp, point):
+    if found and box is not None and not box.contains(xp, point):
         return to_user(box, discrete, setup.mean)
     if discrete is None:
         return point
-    return to_user(box, discrete, point if box is None else box.to_search(xp, point))
+    latent = point if box is None else box.to_search(xp, point)
+    if found and not discrete.contains(latent):
+        latent = setup.mean
+    return to_user(box, discrete, latent)
 
 
 def read_popsize(value: Any, row: Method, dim: int) -> int:
@@ -269,29 +283,32 @@ def _set_up(
         start = data.mean
     xp, mean = read_mean(start)
     dim, info = mean.shape[0], xp.finfo(mean.dtype)
-    sides = None if bounds is None else representable(read_bounds(bounds, dim), info)
+    asked = None if bounds is None else representable(read_bounds(bounds, dim), info)
     is_integer = read_integrality(integrality, dim)
-    if is_integer.any():
-        sides = integer_sides(sides, is_integer, info)
+    sides = integer_sides(asked, is_integer, info) if is_integer.any() else asked
     free = dim if sides is None else int((sides.low < sides.high).sum())
     size = read_popsize(popsize, row, max(free, 1))
-    if space is not None and isinstance(sigma0, Mapping):
-        given = space.deviations(sigma0)
+    by_name = sigma0 if space is None else space.by_name(sigma0)
+    if space is not None and isinstance(by_name, Mapping):
+        given = space.deviations(by_name)
     else:
         given = np.full(dim, np.nan) if sigma0 is None else read_deviations(sigma0, dim)
     choices = () if space is None else space.choices
     if data is not None and sigma0 is None:
-        given = deviations_of(data, is_integer, choices)
+        given = deviations_of(data, sides)
         if data.correlation is not None and "C" not in row.settings.given_shape:
-            shape = Shape(np.ones_like(data.mean), None, data.correlation)
+            searched = np.arange(dim) if sides is None else np.flatnonzero(sides.low < sides.high)
+            correlation = data.correlation[np.ix_(searched, searched)]
+            shape = Shape(np.ones(len(searched)), None, correlation)
     deviations = given
     if np.isnan(checks.distinct(given)).any():
         start = np.asarray(to_host(mean), np.float64)
         left_out = default_deviations(start, sides, is_integer, size, max(free, 1))
         deviations = np.where(np.isnan(given), left_out, given)
     checks.in_scale("sigma0", checks.distinct(deviations), info, least=float(info.smallest_normal))
-    if sides is not None:
-        _check_inside(mean, sides, info)
+    if asked is not None and sides is not None:
+        _check_inside(mean, asked, info)
+        mean = between_integers(xp, mean, sides, is_integer)
     box, discrete = map_variables(xp, mean, sides, is_integer, deviations, choices)
     if box is not None:
         deviations = deviations[np.asarray(to_host(box.free))]

@@ -35,20 +35,21 @@ def best_known(x0: Any) -> Any:
     return x0.x if isinstance(x0, Result) else start_of(x0)
 
 
-def deviations_of(
-    data: Data, is_integer: NDArray[np.bool_], choices: tuple[tuple[int, int], ...]
-) -> NDArray[np.float64]:
-    """Return the deviations of data; NaN for choices, and integers that are equal in all points."""
-    is_choice = np.zeros_like(is_integer)
-    is_choice[[column for column, _ in choices]] = True
-    is_constant = data.deviations == 0
-    bad = np.flatnonzero(is_constant & ~is_integer & ~is_choice)
-    if bad.size:
+def deviations_of(data: Data, sides: Sides | None) -> NDArray[np.float64]:
+    """Return the deviations of data; NaN for a variable that takes its scale from two bounds.
+
+    Such are choices, and variables that have the same value in all points.
+    """
+    deviations = np.where(data.deviations == 0, np.nan, data.deviations)
+    unknown = np.isnan(deviations)
+    if sides is not None:
+        unknown &= ~(np.isfinite(sides.low) & np.isfinite(sides.high))
+    if unknown.any():
         raise ValueError(
-            "x0: expected points that differ in every variable, or sigma0, got the same value "
-            f"of variable {bad[0]} in all points"
+            "x0: expected points that differ in every variable without two bounds, or sigma0, got "
+            f"the same value of variable {np.argmax(unknown)} in all points"
         )
-    return np.where(is_constant | is_choice, np.nan, data.deviations)
+    return deviations
 
 
 def read_mean(x0: Any) -> tuple[Namespace, Array]:

@@ -93,6 +93,19 @@ def test_the_states_are_compared_every_generation(serial):
     assert host.calls("follow") == 40
 
 
+def test_points_from_elsewhere_are_refused_when_they_are_injected():
+    def callback(result, inject):
+        if result.nit == 2:
+            with pytest.raises(ValueError, match="inject: expected a search without a Cluster"):
+                inject(X0)
+            refused.append(result.nit)
+
+    for wrapped in (Cluster, lambda host: Evaluator(Cluster(host))):
+        refused = []
+        result = search(wrapped(LocalHost(2)), maxiter=4, callback=callback)
+        assert (refused, result.nit) == ([2], 4)  # the search can go on
+
+
 # === Workers that are lost, altered, late or others ===
 
 

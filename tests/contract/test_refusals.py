@@ -8,8 +8,10 @@ import re
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import fmnes
+from fmnes import _checks as checks
 
 DIM = 6
 X0 = np.full(DIM, 3.0)
@@ -79,7 +81,14 @@ MINIMIZE = [
     ("method", {"method": "cmaes"}, ValueError, "'cmaes' (did you mean 'cma-es'?)"),
     ("method", {"method": "CRFMNES"}, ValueError, "(did you mean 'cr-fm-nes'?)"),
     ("method", {"method": "CMA-ES"}, ValueError, "(did you mean 'cma-es'?)"),
-    ("method", {"method": "Nelder-Mead"}, ValueError, "'Nelder-Mead' (did you mean 'cr-fm-nes'?)"),
+    *(
+        ("method", {"method": name}, ValueError, f"{name!r} (a method of scipy.optimize.minimize)")
+        for name in ("Nelder-Mead", "nelder-mead", "L-BFGS-B", "CG", "trust-constr")
+    ),
+    *(
+        ("method", {"method": name}, ValueError, f"{name!r} (see scipy.optimize.{name})")
+        for name in ("differential_evolution", "dual_annealing")
+    ),
     ("method", {"method": "CMA"}, ValueError, "'CMA' (did you mean 'cma-es'?)"),
     ("method", {"method": fmnes.CRFMNES}, TypeError, "CRFMNES"),
     ("method", {"method": None}, TypeError, "None"),
@@ -207,6 +216,15 @@ def test_an_option_that_does_not_exist(name, meant):
     came = "1" if meant is None else f"1 (did you mean {meant!r}?)"
     assert_refused(name, TypeError, came, fmnes.minimize, fun=never, x0=X0, sigma0=2.0, **{name: 1})
     assert_refused(name, TypeError, came, fmnes.Optimizer, x0=X0, sigma0=2.0, **{name: 1})
+
+
+def test_the_methods_of_scipy_are_known():
+    """All that the documentation of `scipy.optimize.minimize` lists, and functions that exist."""
+    here = {name for name, place in checks._OF_SCIPY.items() if place.startswith("a method")}
+    listed = re.findall(r"^\s+- '([\w-]+)'", optimize.minimize.__doc__, re.M)
+    assert set(listed) <= here
+    assert listed
+    assert all(hasattr(optimize, name) for name in checks._OF_SCIPY.keys() - here)
 
 
 def test_the_options_of_scipy_are_arguments():

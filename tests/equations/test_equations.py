@@ -506,8 +506,9 @@ def test_cr_fm_nes_with_rates_of_ones_own(settings, values, phase):
 # --- auto: axes that come and go -----------------------------------------------------------------
 
 
+@pytest.mark.parametrize("normal_scores", [True, False])
 @pytest.mark.parametrize("seed", range(8))
-def test_auto_from_many_states(seed):
+def test_auto_from_many_states(seed, normal_scores):
     """Both stages, all phases, values of all kinds; short paths and long ones."""
     rng = np.random.default_rng(seed)
     for dim in range(2, 13):
@@ -516,7 +517,8 @@ def test_auto_from_many_states(seed):
         state = with_paths("auto", state, rng, rng.choice([0.05, 1.0, 5.0]))
         f = values(rng, lam)
         phase = ("move", "stag", "conv")[rng.integers(3)]
-        check("auto", lead_to_phase(state, z, f, phase, rng), z, f)
+        state = lead_to_phase(state, z, f, phase, rng)
+        check("auto", state, z, f, normal_scores=normal_scores)
 
 
 @pytest.mark.parametrize("full", [False, True])

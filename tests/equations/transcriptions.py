@@ -362,21 +362,23 @@ def auto_ask(state, z):
     return np.array([state["m"] + state["sigma"] * A @ zi for zi in both_halves(z)])
 
 
-def auto_omega(lam):
+def auto_omega(lam, normal_scores=True):
     """omega of (b), best first."""
     hat = [w / sum(w_hat(lam)) for w in w_hat(lam)]
+    if not normal_scores:
+        return [h - 1 / lam for h in hat]
     u = [-NormalDist().inv_cdf((i - 0.375) / (lam + 0.25)) for i in range(1, lam + 1)]
     factor = sum(h * ui for h, ui in zip(hat, u, strict=True)) / sum(ui**2 for ui in u)
     return [(ui * factor + h - 1 / lam) / 2 for ui, h in zip(u, hat, strict=True)]
 
 
-def auto_shape_weights(f, z):
+def auto_shape_weights(f, z, normal_scores=True):
     """w of (b), of each candidate."""
-    omega = weight_of_each(auto_omega(len(z)), f, z)
+    omega = weight_of_each(auto_omega(len(z), normal_scores), f, z)
     return [o * len(zi) / (zi @ zi) for o, zi in zip(omega, z, strict=True)]
 
 
-def auto_tell(state, z, f, adapt="rates"):
+def auto_tell(state, z, f, adapt="rates", normal_scores=True):
     if flat(f):
         return dict(state)
     z, D = both_halves(z), state["D"]
@@ -390,10 +392,10 @@ def auto_tell(state, z, f, adapt="rates"):
     if phase == "stag":
         rate_sigma = max(rate_sigma, math.tanh(d / (64 * mu_eff)))
     G_sigma = sum(wi * (zi @ zi) for wi, zi in zip(w_CR, z, strict=True)) / d
-    omega = np.array(weight_of_each(auto_omega(lam), f, z))
+    omega = np.array(weight_of_each(auto_omega(lam, normal_scores), f, z))
     hat = np.array(weight_of_each(w_hat(lam), f, z)) / sum(w_hat(lam))
     w_mean = omega + w_CR - (hat - 1 / lam)
-    rates, r_sigma = auto_rates(state, weighted(omega, z), G_sigma, lam)
+    rates, r_sigma = auto_rates(state, weighted(omega, z), G_sigma, lam, normal_scores)
     full, r_m = state["B"].size > 0, rates["eta"]
     widening = (state["eta"] / r_m) ** 0.3
     if adapt is None:
@@ -407,7 +409,7 @@ def auto_tell(state, z, f, adapt="rates"):
         "sigma": state["sigma"] * math.exp(r_sigma * rate_sigma * G_sigma / 2) * widening,
         "p_sigma": p_sigma,
     }
-    w = auto_shape_weights(f, z)
+    w = auto_shape_weights(f, z, normal_scores)
     if full:
         q = (1 - c_c) * state["p_c"] + step
         return new | auto_matrix(new, q, lam_F, w, z)
@@ -415,7 +417,7 @@ def auto_tell(state, z, f, adapt="rates"):
     return new | auto_axes(state, new["p_c"], phase, lam_F, w_CR, w, z)
 
 
-def auto_rates(state, g, G_sigma, lam):
+def auto_rates(state, g, G_sigma, lam, normal_scores):
     """(k) to (n): what the rates remember, and r_sigma."""
     d, eta = len(g), state["eta"]
     u = [-NormalDist().inv_cdf((i - 0.375) / (lam + 0.25)) for i in range(1, lam + 1)]
@@ -432,7 +434,7 @@ def auto_rates(state, g, G_sigma, lam):
     ratio = (mean_G**2 - 0.1 / 1.9 * mean_G2) / (mean_G2 - mean_G**2)
     c = sum(h * ui for h, ui in zip(hat, u, strict=True))
     lengths = min(max(ratio * sum(h**2 for h in hat) / c**2, 0.0), 1.0)
-    omega = auto_omega(lam)
+    omega = auto_omega(lam, normal_scores)
     ideal = sum(o * ui for o, ui in zip(omega, u, strict=True)) ** 2 / sum(o**2 for o in omega)
     linear = max(signal / noise * d / ideal, 0.0)
     new = {

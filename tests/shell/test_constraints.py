@@ -157,22 +157,26 @@ def test_without_a_feasible_point_the_least_violation_is_returned():
 
 
 @pytest.mark.parametrize("method", ["auto", "cr-fm-nes", "cma-es"])
-@pytest.mark.parametrize("seed", range(8))
-def test_a_search_does_not_converge_outside_of_constraints_that_are_not_convex(method, seed):
+def test_a_search_does_not_converge_outside_of_constraints_that_are_not_convex(method):
     """min x0 x1, x0 x1^3 >= 0.02 in the box [0, 2]^2: (0.0025, 2), value 0.005.
 
-    The ranked values have a local minimum at x0 = 0, which violates the constraint.
+    The ranked values have a local minimum at x0 = 0, which violates the constraint. Most searches
+    are brought back; one that is not says so.
     """
+    brought_back = 0
 
     def fun(x):
         return x[0] * x[1], [0.02 - x[0] * x[1] ** 3]
 
-    how = {"bounds": [(0, 2)] * 2, "constraints": 1, "method": method, "rng": seed}
-    result = fmnes.minimize(fun, [0.5, 0.5], 0.2, maxfevals=20_000, **how)
-    assert result.constr_violation == 0.0
-    assert result.fun < 0.01
-    if result.success:
-        np.testing.assert_allclose(result.fun, 0.005, rtol=1e-5)
+    for seed in range(8):
+        how = {"bounds": [(0, 2)] * 2, "constraints": 1, "method": method, "rng": seed}
+        result = fmnes.minimize(fun, [0.5, 0.5], 0.2, maxfevals=20_000, **how)
+        assert result.constr_violation == 0.0
+        assert result.fun < 0.01 or result.status == "violated"
+        brought_back += result.fun < 0.01
+        if result.success:
+            np.testing.assert_allclose(result.fun, 0.005, rtol=1e-5)
+    assert brought_back >= 7
 
 
 def test_a_search_that_converges_outside_has_no_success():
@@ -462,3 +466,71 @@ def test_a_warm_start_with_multipliers_resumes_from_its_checkpoint(tmp_path):
     changed = dataclasses.replace(first, multipliers=np.ones(2))
     with pytest.raises(ValueError, match="multipliers"):
         fmnes.minimize(sphere_above_1, changed, maxiter=20, **options)
+
+
+def test_functions_get_x0_as_a_candidate_of_the_search():
+    """Integers are rounded, and a Result from outside of the bounds is not used as it is."""
+    seen = []
+
+    def area(x):
+        seen.append(x.copy())
+        assert (x[:2] == np.round(x[:2])).all()
+        assert not x.flags.writeable
+        return x[0] * x[1]
+
+    constraints = optimize.NonlinearConstraint(area, 6, np.inf)
+    options = {"bounds": [(0, 9)] * 3, "integrality": [1, 1, 0], "constraints": constraints}
+    result = fmnes.minimize(sphere, [2.4, 3.7, 0.5], rng=1, maxiter=60, **options)
+    np.testing.assert_allclose(seen[0], [2, 4, 0.5])
+    assert sorted(result.x[:2]) == [2, 3]
+    seen.clear()
+    far = fmnes.minimize(sphere, [-5.5, 20.5, 3.0], 1.0, rng=1, maxiter=1)
+    fmnes.minimize(sphere, dataclasses.replace(far, mean=np.ones(3)), maxiter=1, rng=1, **options)
+    np.testing.assert_allclose(seen[0], [1, 1, 1])
+
+
+@pytest.mark.parametrize("how", [{}, {"vectorized": True}, {"workers": 2}])
+def test_points_from_elsewhere_have_constraints_too(how):
+    """The best point is injected without a value, and evaluated with its constraints."""
+
+    def callback(result, inject):
+        if result.nit == 3:
+            inject([1.0, 1.0, 0.0, 0.0])
+            with pytest.raises(TypeError, match="f: expected None for a search with constraints"):
+                inject([1.0, 1.0, 0.0, 0.0], 2.0)
+
+    fun = sphere_above_1_in_rows if "vectorized" in how else sphere_above_1
+    result = fmnes.minimize(
+        fun, [3.0] * 4, 1.0, constraints=2, callback=callback, maxiter=5, rng=1, **how
+    )
+    assert result.fun == 2.0
+    np.testing.assert_array_equal(result.x, [1, 1, 0, 0])
+    np.testing.assert_array_equal(result.constr, 0)
+
+
+def sphere_above_1_in_rows(x):
+    return (x**2).sum(axis=1), 1 - x[:, :2]
+
+
+def test_a_start_from_data_with_constraints():
+    """Points that violate them have the value inf: the search starts at the feasible ones."""
+    x = np.random.default_rng(1).normal(1.0, 1.0, (300, 4))
+    feasible = (x[:, :2] >= 1).all(axis=1)
+    f = np.where(feasible, sphere_above_1_in_rows(x)[0], np.inf)
+    opt = fmnes.Optimizer((x, f), constraints=2, rng=1)
+    assert (opt.result.mean[:2] >= 1).all()
+    result = fmnes.minimize(sphere_above_1, (x, f), constraints=2, rng=1)
+    assert result.success
+    np.testing.assert_allclose(result.x, [1, 1, 0, 0], atol=1e-5)
+
+
+def test_withdrawn_candidates_with_constraints():
+    opt = fmnes.Optimizer([3.0] * 4, 1.0, constraints=2, rng=1)
+    x = opt.ask()
+    opt.withdraw([0, 3])
+    f, g = sphere_above_1_in_rows(x)
+    f[0], g[3] = -99.0, np.nan  # neither counts
+    opt.tell(f, constraints=g)
+    others = np.delete(np.arange(opt.popsize), [0, 3])
+    assert opt.result.fun == min(f[i] for i in others if (g[i] <= 0).all())
+    assert (opt.nfev, opt.result.nfailed) == (opt.popsize - 2, 0)

@@ -195,6 +195,26 @@ def test_a_search_that_resumes_has_the_points_of_its_callback(tmp_path):
     assert resumed.nfev == undisturbed.nfev
 
 
+@pytest.mark.parametrize("moment", [22, 25, 29])
+def test_an_interrupted_generation_counts_the_evaluations_that_were_made(moment):
+    """Two of its ten candidates have known values; the best of them is in the result."""
+    calls = []
+
+    def fun(x):
+        if len(calls) == moment:
+            raise KeyboardInterrupt
+        calls.append(sphere(x))
+        return calls[-1]
+
+    def callback(result, inject):
+        if result.nit == 2:
+            inject(np.full((2, 6), 0.5), f=[1.5, -1.0])
+
+    result = fmnes.minimize(fun, [3.0] * 6, 2.0, rng=1, callback=callback, popsize=10)
+    assert result.nfev == len(calls)
+    assert result.fun == -1.0
+
+
 def test_points_wait_for_the_next_run():
     def callback(result, inject):
         if len(result.restarts) == 1:
@@ -473,6 +493,39 @@ def test_a_start_from_data_of_named_variables():
     assert fmnes.Optimizer((space, same, values), rng=1).ask()
     with pytest.raises(ValueError, match=r"x0\[1\]: expected a value of every variable"):
         fmnes.Optimizer((space, [{"rate": 0.1}, {"rate": 0.2}], [1.0, 2.0]))
+
+
+@pytest.mark.parametrize("method", ["cr-fm-nes", "auto", "cma-es", "sep-cma"])
+@pytest.mark.parametrize("bound", [(0.7, 0.7), (0.0, 1.2)], ids=["fixed", "bounded"])
+def test_data_with_the_same_value_of_a_variable_in_all_points(method, bound):
+    """A fixed variable stays; one with two bounds gets the deviation that it has without data.
+
+    The mean of n equal numbers is not exactly that number, and neither is their deviation 0.
+    """
+    x, f = source(d=6)
+    x[:, 2] = 0.7
+    bounds = [(-50, 50)] * 2 + [bound] + [(-50, 50)] * 3
+    opt = fmnes.Optimizer((x, f), bounds=bounds, method=method, rng=1)
+    others = np.delete(np.arange(6), 2)
+    best = x[np.argsort(f)[: int(np.ceil(0.1 * len(f)))]]
+    C = np.cov(best.T, bias=True) + np.diag((0.1 * x.std(axis=0)) ** 2)
+    np.testing.assert_allclose(opt.result.stds[others], np.sqrt(np.diag(C))[others], rtol=0.1)
+    if method == "cma-es":
+        shape = opt.result.shape.C * opt.result.sigma**2
+        shape = shape if len(shape) == 5 else shape[np.ix_(others, others)]
+        np.testing.assert_allclose(shape, C[np.ix_(others, others)], rtol=1e-6, atol=1e-12)
+    assert opt.result.mean[2] == 0.7
+    expected = 0.0 if bound == (0.7, 0.7) else 1.2 / 6
+    assert opt.result.stds[2] == pytest.approx(expected, rel=0.2)
+    assert fmnes.minimize(lambda x: ellipsoid(x - 0.7), (x, f), bounds=bounds, rng=1).fun < 1e-6
+
+
+def test_data_with_the_same_value_of_a_variable_without_bounds():
+    x, f = source(d=6)
+    x[:, 2] = 0.7
+    with pytest.raises(ValueError, match="the same value of variable 2 in all points"):
+        fmnes.Optimizer((x, f), rng=1)
+    assert fmnes.Optimizer((x, f), 0.5, rng=1).result.stds[2] == pytest.approx(0.5, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -254,11 +254,12 @@ def test_one_max(method):
     assert fmnes.minimize(one_max(target), np.full(100, 0.5), method=method, **more).success
 
 
-def test_one_max_with_a_thousand_binaries():
+@pytest.mark.parametrize("method", ["auto", "cr-fm-nes"])
+def test_one_max_with_a_thousand_binaries(method):
     target = np.random.default_rng(5).integers(0, 2, 1000)
     more = {"bounds": [(0, 1)] * 1000, "integrality": 1, "vectorized": True, "rng": 2}
-    more |= {"ftarget": 0, "maxfevals": 40_000}
-    assert fmnes.minimize(one_max(target), np.full(1000, 0.5), method="sep-cma", **more).success
+    more |= {"ftarget": 0, "maxfevals": 40_000, "method": method}
+    assert fmnes.minimize(one_max(target), np.full(1000, 0.5), **more).success
 
 
 @pytest.mark.parametrize("method", ["auto", "cr-fm-nes"])
@@ -390,3 +391,23 @@ def test_constraints_with_integers():
     )
     assert (result.x[:3] == np.round(result.x[:3])).all()
     assert result.fun == pytest.approx(-20.5, abs=0.05)
+
+
+@pytest.mark.parametrize("x0", [0.5, 0.6, 1.4, 1.8])
+@pytest.mark.parametrize("bound", [(0.5, 1.8), (0.5, 2.8), (-0.2, 9.7)])
+def test_x0_between_a_bound_and_the_first_integer_inside(bound, x0):
+    """x0 lies inside the bounds, and is rounded to an integer inside."""
+    seen = []
+
+    def fun(x):
+        seen.append(x.copy())
+        return float((x**2).sum())
+
+    options = {"bounds": [bound, (-2, 2)], "integrality": [1, 0], "maxiter": 5, "rng": 1}
+    result = fmnes.minimize(fun, [x0, 1.0], 0.5, **options)
+    low, high = np.ceil(bound[0]), np.floor(bound[1])
+    assert any(np.array_equal(x, [np.clip(np.round(x0), low, high), 1.0]) for x in seen)
+    assert all(x[0] == np.round(x[0]) and low <= x[0] <= high for x in seen)
+    assert low <= result.mean[0] <= high
+    with pytest.raises(ValueError, match=r"got x0\[0\] = 10.0 outside \["):
+        fmnes.minimize(fun, [10, 1], 0.5, **options)

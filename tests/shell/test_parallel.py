@@ -1,5 +1,6 @@
 """Several runs of a restart schedule at once share the workers of an asynchronous search."""
 
+import itertools
 import math
 import shutil
 
@@ -147,6 +148,26 @@ def test_a_search_that_resumes_repeats_the_order_of_arrival(tmp_path, every, fun
         )
         lengths.append(len(repeated))
     assert max(lengths) > (50 if every else 0)
+
+
+def generations_of_runs(result):
+    """The generations that have a row in the history, run by run."""
+    ends = np.cumsum([0, *(run.nit for run in result.restarts)])
+    rows = result.history["generation"]
+    return [rows[(rows > a) & (rows <= b)] - a for a, b in itertools.pairwise(ends)]
+
+
+def test_the_history_of_each_run_is_thinned_out(tmp_path):
+    whole = search(steps, history_size=math.inf, maxfevals=2000)
+    assert len(whole.history) == whole.nit
+    options = {"history_size": 8, "checkpoint": tmp_path / "run.npz"}
+    search(steps, **options, maxfevals=1000)
+    thin = search(steps, **options, maxfevals=2000)
+    for run, rows in zip(thin.restarts, generations_of_runs(thin), strict=True):
+        assert rows[:8].tolist() == list(range(1, min(run.nit, 8) + 1))
+        assert (rows[8:-1] % 2 == 1).sum() <= 1  # the best value of the run may be there
+        assert rows[-1] == run.nit
+    assert len(thin.history) < len(whole.history)
 
 
 def test_the_result_of_a_file(tmp_path):

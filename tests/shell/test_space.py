@@ -3,7 +3,7 @@
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -95,6 +95,36 @@ def test_a_dataclass_may_take_the_values():
     assert isinstance(result.best, Point)
     assert result.best.n == 4
     assert result.to_dict()["best"]["n"] == 4
+
+
+@dataclass(slots=True)
+class Slotted:
+    x: float
+    n: int
+
+
+class Named(NamedTuple):
+    x: float
+    n: int
+
+
+@pytest.mark.parametrize("into", [Slotted, Named])
+def test_objects_of_a_class_are_accepted_wherever_a_dict_is(into):
+    variables = {"x": Real(-1, 1), "n": Int(0, 9)}
+    two = Space(variables, into=into, x0=into(0.25, 7))
+    opt = fmnes.Optimizer(two, into(0.1, 2.0), rng=1, popsize=12)
+    assert opt.result.best == into(0.25, 7)
+    assert opt.result.to_dict()["best"] == {"x": 0.25, "n": 7}
+    opt.inject(into(0.5, 3))
+    opt.inject([into(0.75, 4)], [1.0])
+    assert opt.ask()[:2] == [into(0.5, 3), into(0.75, 4)]
+    points = [into(k / 20, k % 10) for k in range(20)]
+    values = [p.x**2 + p.n for p in points]
+    by_name = [{"x": p.x, "n": p.n} for p in points]
+    means = [fmnes.Optimizer((two, X, values), rng=1).result.mean for X in (points, by_name)]
+    np.testing.assert_array_equal(*means)
+    with pytest.raises(TypeError, match="x0: expected a dict by name, got Named"):
+        Space(variables, into=Slotted, x0=Named(0.25, 7))
 
 
 def test_ask_returns_dicts():
@@ -380,3 +410,27 @@ def test_wrong_arguments_beside_a_space_are_refused(arguments, message):
 
     with pytest.raises((TypeError, ValueError), match=message):
         fmnes.minimize(never, space(), **arguments)
+
+
+STEPS = [(0, 0.3, 0.1), (0, 2.1, 0.7), (-1, 1, 0.4), (0.1, 0.9, 0.1), (1e-3, 7e-3, 1e-3)]
+
+
+@pytest.mark.parametrize(("low", "high", "step"), STEPS)
+def test_all_values_of_a_range_with_steps_are_accepted(low, high, step):
+    """The upper bound is a whole number of steps away, up to rounding errors."""
+    count = round((high - low) / step)
+    for k in range(count + 1):
+        wanted = high if k == count else low + k * step
+        searched = Space({"a": Real(low, high, step=step), "b": Real()}, x0={"a": wanted})
+        opt = fmnes.Optimizer(searched, rng=1)
+        opt.inject({"a": wanted, "b": 0.0})
+        assert opt.ask()[0]["a"] == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("variable", [Real(0, 1, step=0.3), Int(0, 10, step=3)])
+def test_numbers_beyond_the_last_step(variable):
+    """x0 starts at the last step; an injected point belongs to its own value and is refused."""
+    opt = fmnes.Optimizer(Space({"a": variable}, x0={"a": variable.high}), rng=1)
+    assert opt.result.best["a"] == pytest.approx(0.9 * variable.high)
+    with pytest.raises(ValueError, match="x: expected points with an integer inside the bounds"):
+        opt.inject({"a": variable.high})

@@ -25,6 +25,10 @@ class MethodSettings:
         """
         return self
 
+    def with_constraints(self) -> Self:
+        """The settings for a search whose ranking includes penalties of constraints."""
+        return self.with_fixed_rates()
+
     @property
     def detects_noise(self) -> bool:
         """Whether `minimize` evaluates x0 twice, to see whether the objective is noisy."""

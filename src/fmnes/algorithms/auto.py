@@ -62,6 +62,11 @@ class Auto(MethodSettings):
         `minimize` evaluates x0 twice, and does the same if the two values differ; an `Optimizer`
         does not. None: the rates stay at 1, as they do in searches with integers, choices or
         constraints.
+    normal_scores : bool
+        Whether half of the weight of a rank is the expected value of that rank in a sample of
+        normal numbers, which has the least noise. False: the rank weights of CR-FM-NES alone, for
+        functions that rise much more steeply on one side than on the other. Searches with
+        constraints always use these. True by default.
 
     Examples
     --------
@@ -76,9 +81,10 @@ class Auto(MethodSettings):
     D: ArrayLike | None = None
     check_sigma0: bool = True
     adapt: Literal["noise", "rates"] | None = "noise"
+    normal_scores: bool = True
 
     def __post_init__(self) -> None:
-        checks.fields(self, check_sigma0=checks.boolean)
+        checks.fields(self, check_sigma0=checks.boolean, normal_scores=checks.boolean)
         if self.adapt is not None and (
             not isinstance(self.adapt, str) or self.adapt not in ("noise", "rates")
         ):
@@ -94,6 +100,10 @@ class Auto(MethodSettings):
     def with_fixed_rates(self) -> "Auto":
         """The settings with learning rates that do not follow the noise."""
         return replace(self, adapt=None)
+
+    def with_constraints(self) -> "Auto":
+        """The settings without what a ranking that is steep on one side misleads."""
+        return replace(self.with_fixed_rates(), normal_scores=False)
 
     @property
     def detects_noise(self) -> bool:
@@ -174,7 +184,7 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
     # A large population teaches a full matrix nearly as fast as D: it is there from the start.
     rate_of_D = _D_RATE * float(fitted_eta_B(np, dim, np.asarray(float(popsize))))
     starts_full = full_from <= most_axes and c_mu_full >= _EARLY * rate_of_D
-    scores = _scores(phase.w_hat)
+    scores = _scores(phase.w_hat, normal=settings.normal_scores)
     return Params(
         dim=dim,
         popsize=popsize,
@@ -209,13 +219,16 @@ def _normal_scores(popsize: int) -> NDArray[np.float64]:
     return np.asarray((scores - scores[::-1]) / 2)  # antisymmetric to the last bit: the sum is 0
 
 
-def _scores(w_hat: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Half the weights w_hat, half normal scores with the same signal (b).
+def _scores(w_hat: NDArray[np.float64], *, normal: bool) -> NDArray[np.float64]:
+    """Half the weights w_hat, half normal scores with the same signal (b); or w_hat alone.
 
     For a linear function of a normal number, normal scores are the weights with the least noise.
     They learn as much from the worst candidates as from the best ones, though, which misleads the
-    mean if the function rises much more steeply on one side than on the other.
+    mean if the function rises much more steeply on one side than on the other. The penalties of
+    constraints do: there, w_hat alone needs fewer evaluations.
     """
+    if not normal:
+        return np.asarray(w_hat - 1 / w_hat.shape[0])
     scores = _normal_scores(w_hat.shape[0])
     scores = scores * (w_hat @ scores) / (scores @ scores)
     return np.asarray((scores + (w_hat - 1 / w_hat.shape[0])) / 2)
@@ -266,8 +279,8 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 def upgraded_settings(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of settings, complete: before format 6, rates did not adapt."""
-    return {"adapt": None} | fields
+    """The fields of settings, complete: in earlier versions, rates did not adapt."""
+    return {"adapt": None, "normal_scores": True} | fields
 
 
 def upgraded_state(fields: dict[str, Any]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class Recorder:
             x = np.asarray(result.x).tolist()
             write_text(self._folder.best, "".join(f"{value!r}\n" for value in x))
         else:
-            write_text(self._folder.named_best, json_text(plain(result.best)))
+            write_text(self._folder.named_best, json_text(plain(result.space.values(result.x))))
 
     def close(self) -> None:
         """Write what is left, and close the file."""

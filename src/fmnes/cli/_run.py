@@ -13,7 +13,7 @@ import fmnes
 from fmnes import Result, Status
 from fmnes._minimize import constraints_from
 from fmnes._result import error_summary
-from fmnes._start import read_start
+from fmnes._start import read_point, read_start
 from fmnes.cli import _arguments as arguments
 from fmnes.cli._command import add_command
 from fmnes.cli._errors import CommandError, UsageError, arguments_as_flags, in_one_line
@@ -206,7 +206,7 @@ def _checked(options: RunOptions, parsed: argparse.Namespace) -> str:
         warnings.simplefilter("always", fmnes.PopsizeWarning)
         search = options.search()
         start = read_start(**search, with_x0=True)
-        constraints_from(constraints, search["x0"])
+        constraints_from(constraints, read_point(search["x0"], start.setup), start.setup.space)
     for warning in caught:
         print_err(f"fmnes: {warning.message}")
     return f"{start.setup.method}, dim {start.setup.mean.shape[0]}, popsize {start.popsize}"

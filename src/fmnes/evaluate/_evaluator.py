@@ -115,7 +115,8 @@ class Evaluator:
         self._driver = None if is_factory(workers) else self._new_driver()
         self._users: dict[int, int] = {}  # process -> the thread that uses the workers there
         # The workers of a cluster always build their candidates: that is its purpose.
-        self._large = 0 if isinstance(workers, Cluster) else _LARGE
+        self._holds_search = isinstance(workers, Cluster)
+        self._large = 0 if self._holds_search else _LARGE
         self._map: MapLike = map
         # Without workers and policies, exceptions of the objective propagate unchanged.
         self._plain = workers is None and retries == 0 and on_error == "raise"
@@ -135,7 +136,7 @@ class Evaluator:
 
     def check_asynchronous(self) -> None:
         """Raise a ValueError unless these workers and policies suit an asynchronous search."""
-        if self._workers is None or isinstance(self._workers, Cluster):
+        if self._workers is None or self._holds_search:
             came = "Evaluator.from_map" if self._map is not map else repr(self._workers)
             raise ValueError(
                 "workers: expected a number of processes or a pool for an asynchronous search, got "
@@ -147,6 +148,14 @@ class Evaluator:
                     f"{name}: expected {usual!r} for an asynchronous search, which has no "
                     f"generations to divide, got {getattr(self._policies, name)!r}"
                 )
+
+    def check_injection(self) -> None:
+        """Raise a ValueError if the workers cannot evaluate points from elsewhere."""
+        if self._holds_search:
+            raise ValueError(
+                "inject: expected a search without a Cluster, whose workers build the candidates "
+                f"themselves and know no other points, got {self._workers!r:.60}"
+            )
 
     @property
     def fixed_width(self) -> int:

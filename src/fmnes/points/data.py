@@ -30,7 +30,7 @@ class Data(NamedTuple):
     """A start from data."""
 
     mean: NDArray[np.float64]
-    deviations: NDArray[np.float64]  # standard deviation of each variable
+    deviations: NDArray[np.float64]  # of each variable; 0 for equal values and choices
     correlation: NDArray[np.float64] | None  # (d, d), for methods with a full matrix
     best: NDArray[np.float64]  # the best of the points
 
@@ -83,16 +83,20 @@ def read_data(points: Points, *, full: bool = False) -> Data:
         raise ValueError(f"x0[1]: expected some finite values, got {F[0]} and {len(F) - 1} others")
     order = np.argsort(np.where(usable, F, np.inf), kind="stable")
     good = X[order[: min(max(2, math.ceil(_GAMMA * len(F))), int(usable.sum()))]]
-    spread = X.std(axis=0)
-    mean, centred = good.mean(axis=0), good - good.mean(axis=0)
+    is_constant = X.min(axis=0) == X.max(axis=0)  # exactly, which a standard deviation is not
+    spread = np.where(is_constant, 0.0, X.std(axis=0))
+    mean = np.where(is_constant, X[0, :], good.mean(axis=0))
+    centred = good - mean
     floor = (_ALPHA * spread) ** 2
     deviations = np.sqrt(floor + (centred**2).mean(axis=0))
     correlation = None
-    if full and (deviations > 0).all():
-        C = np.diag(floor) + centred.T @ centred / len(good)
-        correlation = C / np.outer(deviations, deviations)
+    if full:
+        C = np.diag(np.where(is_constant, 1.0, floor)) + centred.T @ centred / len(good)
+        sizes = np.where(is_constant, 1.0, deviations)
+        correlation = C / np.outer(sizes, sizes)
     for column, options in () if points.space is None else points.space.choices:
         mean[column] = np.argmax(np.bincount(good[:, column].astype(int), minlength=options))
+        deviations[column] = 0.0
         if correlation is not None:  # options have no order
             correlation[column, :] = correlation[:, column] = 0.0
             correlation[column, column] = 1.0

@@ -110,8 +110,9 @@ def _rows(points: Array, order: NDArray[np.intp]) -> Array:
 
 def read_named_points(x: Any, space: Space, argument: str = "x") -> list[Floats]:
     """Return the coordinates of points that are given by name: one, or a list of them."""
-    rows = []
-    for row in x if isinstance(x, list | tuple) else [x]:
+    rows, x = [], space.by_name(x)
+    for given in x if isinstance(x, list | tuple) else [x]:
+        row = space.by_name(given)
         rows.append(space.encode(row, argument))
         if missing := space.variables.keys() - row.keys():  # `encode` starts them in the middle
             names = ", ".join(sorted(missing))

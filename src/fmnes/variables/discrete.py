@@ -179,6 +179,12 @@ class Discrete(NamedTuple):
         moved = mean + (images - centre) / margin.scale
         return xp.where(self.is_integer | self.is_choice, moved, latent)
 
+    def contains(self, latent: Array) -> bool:
+        """Return whether each integer variable is nearest to an integer within its bounds."""
+        xp = array_namespace(latent)
+        inside = (self.low - 0.5 <= latent) & (latent <= self.high + 0.5)
+        return bool(xp.all(inside | ~self.is_integer))
+
     def rounded(self, latent: Array) -> Array:
         """Return the values of the variables for latent numbers; rows are mapped one by one."""
         xp = array_namespace(latent)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes._arrays import Array, Namespace
+from fmnes._arrays import Array, Namespace, constant
 from fmnes.variables.bounds import Box, Sides
 from fmnes.variables.discrete import Discrete
 
@@ -47,6 +47,17 @@ def integer_sides(sides: Sides | None, is_integer: NDArray[np.bool_], info: Any)
         j = int(empty[0])
         raise ValueError(f"bounds[{j}]: expected an integer inside, got ({low[j]}, {high[j]})")
     return Sides(first, last)
+
+
+def between_integers(
+    xp: Namespace, x0: Array, sides: Sides, is_integer: NDArray[np.bool_]
+) -> Array:
+    """Return x0 with each integer variable between the first and the last integer inside."""
+    if not is_integer.any():
+        return x0
+    low = constant(xp, np.where(is_integer, sides.low, -np.inf), x0)
+    high = constant(xp, np.where(is_integer, sides.high, np.inf), x0)
+    return xp.minimum(xp.maximum(x0, low), high)
 
 
 def map_variables(

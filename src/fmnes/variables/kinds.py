@@ -12,6 +12,8 @@ from fmnes import _checks as checks
 
 Vector = NDArray[np.float64]
 
+_ROUNDING = 1e-12  # of a number of steps, relative
+
 
 class Coordinates(NamedTuple):
     """The coordinates of one element of a variable."""
@@ -82,7 +84,7 @@ class Real:
 
     @property
     def _steps(self) -> int:
-        return math.floor((self.high - self.low) / (self.step or 1.0) * (1 + 1e-12))
+        return math.floor((self.high - self.low) / (self.step or 1.0) * (1 + _ROUNDING))
 
     def coordinates(self) -> Coordinates:
         """Return the coordinates of one element."""
@@ -98,7 +100,7 @@ class Real:
     def encode(self, values: NDArray[Any]) -> Vector:
         """Return the coordinates of values; a last axis has those of one element."""
         x = _inside(self, np.asarray(values, np.float64))
-        return (x if self.step is None else (x - self.low) / self.step)[..., None]
+        return (x if self.step is None else _steps(x - self.low, self.step))[..., None]
 
     def decode(self, coordinates: Vector) -> NDArray[Any]:
         """Return the values for coordinates, without their last axis."""
@@ -207,8 +209,7 @@ class Int:
     def encode(self, values: NDArray[Any]) -> Vector:
         """Return the coordinates of values; numbers between two integers are allowed."""
         x = _inside(self, np.asarray(values, np.float64))
-        last = (self.high - self.low) // self.step
-        return np.asarray(np.minimum((x - self.low) / self.step, last)[..., None])
+        return _steps(x - self.low, self.step)[..., None]
 
     def decode(self, coordinates: Vector) -> NDArray[Any]:
         """Return the values for coordinates, as integers."""
@@ -309,6 +310,13 @@ def _inside(variable: Any, values: Vector) -> Vector:
             f"expected numbers between {variable.low} and {variable.high}, got {values!s:.60}"
         )
     return values
+
+
+def _steps(distance: Vector, step: float) -> Vector:
+    """Return distances in steps: whole numbers are exact, in spite of rounding errors."""
+    steps = distance / step
+    whole = np.round(steps)
+    return np.where(np.abs(steps - whole) <= _ROUNDING * np.maximum(whole, 1), whole, steps)
 
 
 Variable = Real | Log | Int | Choice

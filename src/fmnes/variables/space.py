@@ -20,11 +20,6 @@ from fmnes.constraints.kinds import Constraints
 from fmnes.variables.bounds import Bounds
 from fmnes.variables.kinds import KINDS, Choice, Coordinates, Variable, Vector
 
-# === Variables ===
-
-
-# === The space ===
-
 
 class Space:
     """Named variables, which take the place of ``x0`` in `minimize` and `Optimizer`.
@@ -41,7 +36,8 @@ class Space:
         at 0 without bounds, and a choice with equal chances of all options.
     into : callable, optional
         What makes the argument of the objective function from the values, which are given by name:
-        dict by default, or a dataclass with these fields.
+        dict by default, or a dataclass with these fields. Wherever a dict of values is accepted, so
+        is such an object.
 
     Examples
     --------
@@ -85,7 +81,18 @@ class Space:
     def _count(self, name: str) -> int:
         return int(math.prod(self.variables[name].shape) * len(self._parts[name].low))
 
+    def by_name(self, values: Any) -> Any:
+        """Return the values of an object of the class ``into`` as a dict; other objects unchanged.
+
+        The class has to keep the values under their names, as a dataclass does.
+        """
+        is_made = isinstance(self.into, type) and isinstance(values, self.into)
+        if not is_made or not all(hasattr(values, name) for name in self.variables):
+            return values
+        return {name: getattr(values, name) for name in self.variables}
+
     def _named(self, argument: str, values: Any) -> Mapping[str, Any]:
+        values = self.by_name(values)
         if not isinstance(values, Mapping):
             raise TypeError(f"{argument}: expected a dict by name, got {values!r:.60}")
         for name in values:
@@ -130,8 +137,9 @@ class Space:
         return tuple(found)
 
     def start(self) -> Vector:
-        """Return the coordinates of x0."""
-        return self.encode(self.x0, "x0")
+        """Return the coordinates of x0; a number beyond the last step is moved to it."""
+        bounds = self.bounds
+        return np.clip(self.encode(self.x0, "x0"), bounds.lb, bounds.ub)
 
     def encode(self, values: Any, argument: str = "x") -> Vector:
         """Return the coordinates of a point by name; variables left out are in their middle."""
@@ -180,6 +188,10 @@ class Space:
 
         An array of shape (n, d) gives a dict of arrays whose first axis has the length n.
         """
+        return self.into(**self.values(x))
+
+    def values(self, x: Any) -> dict[str, Any]:
+        """Return the same as a dict, whatever ``into`` is."""
         x = checks.numbers("x", x, f"a vector of {self.dim} coordinates")
         if x.ndim not in (1, 2) or x.shape[-1] != self.dim:
             raise ValueError(f"x: expected shape ({self.dim},), got shape {x.shape}")
@@ -188,7 +200,7 @@ class Space:
             shape = (*x.shape[:-1], *variable.shape, len(self._parts[name].low))
             value = variable.decode(x[..., self._slices[name]].reshape(shape))
             values[name] = value if np.ndim(value) else np.asarray(value).item()
-        return self.into(**values)
+        return values
 
     # === Files ===
 
@@ -250,9 +262,9 @@ def _number(value: Any) -> Any:
     return float(value) if value in ("inf", "-inf") else value
 
 
-def plain(values: Any) -> Any:
+def plain(values: Mapping[str, Any]) -> Any:
     """Return named values as JSON knows them."""
-    return _json(values if isinstance(values, Mapping) else vars(values))
+    return _json(values)
 
 
 class OfSpace:
