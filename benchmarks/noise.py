@@ -1,7 +1,7 @@
 """Noisy and rugged functions at the default population: for docs/auto.md.
 
-    python benchmarks/noise.py auto "auto (adapt=rates)" cr-fm-nes --seeds 30   # keeps each run
-    python benchmarks/noise.py                                                # makes the table
+    python benchmarks/noise.py auto "auto (adapt=rates)" "auto (adapt=popsize)" cr-fm-nes
+    python benchmarks/noise.py                                              # makes the table
 
 A run on a rugged function ends at 1e-8 or after its budget; a cell is the mean number of
 evaluations of the runs that got there over their share of all runs. On the noisy sphere a run uses
@@ -67,6 +67,7 @@ def ackley(x: Points, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.asarray(20 - bowl + math.e - hills)
 
 
+SETTINGS = {"auto (adapt=rates)": RATES, "auto (adapt=popsize)": fmnes.Auto(adapt="popsize")}
 PROBLEMS = {
     "sphere + N(0, 1), d = 40: error": Problem(noisy_sphere, 40, 80_000, ftarget=None),
     "ellipsoid times exp(0.3 N(0, 1)), d = 40": Problem(noisy_ellipsoid, 40, 200_000),
@@ -84,14 +85,14 @@ def run(method: str, name: str, seed: int) -> dict[str, Any]:
         lambda x: problem.values(x, rng),
         np.full(problem.dim, problem.x0),
         problem.sigma0,
-        method=RATES if method == "auto (adapt=rates)" else method,
+        method=SETTINGS.get(method, method),
         ftarget=problem.ftarget,
         maxfevals=problem.budget,
         stopping=fmnes.Stopping(tolx=0.0),  # Schaffer's function is 1e-8 where x is 1e-20
         vectorized=True,
         rng=seed,
     )
-    row = {"method": method, "problem": name, "seed": seed, "nfev": result.nfev}
+    row = {"method": method, "problem": name, "seed": seed, "nfev": result.nfev, "nit": result.nit}
     error = float(np.sum(np.asarray(result.mean) ** 2))
     return row | {"solved": result.success, "error": error, "status": str(result.status)}
 

@@ -119,7 +119,7 @@ class DrivenSearch(Search):
             sigma=float(summary.sigma),
             stds=self._coordinates.deviations_to_user(state.mean, summary.deviations),
             history=record.history.snapshot(),
-            restarts=(Run(self._popsize, record.sigma0, self.nfev, self.nit, fun, status),),
+            restarts=(Run(record.limits.popsize, record.sigma0, self.nfev, self.nit, fun, status),),
             nfailed=record.nfailed,
             first_error=None,
             shape=copied(array_namespace(mean), self._algorithm.shape(self._params, state)),

@@ -218,6 +218,7 @@ class Optimizer(DrivenSearch):
         if self._injected.active:
             self._set_engine(self._fresh_params(), self._state, self.nit, self._kept())
         self._injected = self._injected.finished()
+        self._adapt_popsize()
 
     def _check_told(self, x: Any) -> None:
         """Raise an error unless x is what `ask` returned."""

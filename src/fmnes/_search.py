@@ -1,6 +1,7 @@
 """What a search holds, its engine, and its form in a file."""
 
 import copy
+import logging
 import math
 import time
 from typing import Any, NamedTuple, Self
@@ -15,7 +16,7 @@ from fmnes._coordinates import Coordinates
 from fmnes._history import History, read_size
 from fmnes._record import Limits, Record, Windows
 from fmnes._restarts import NextRun
-from fmnes._start import Setup, Start, initial_sigma_and_shape
+from fmnes._start import MOST_CANDIDATES, Setup, Start, initial_sigma_and_shape
 from fmnes._stopping import Budget, Stopping, windows
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
@@ -26,6 +27,8 @@ from fmnes.engines.generation import pieces
 from fmnes.engines.injected import InjectedEngine
 from fmnes.points.injected import Injected
 from fmnes.variables.discrete import Margin
+
+logger = logging.getLogger("fmnes")
 
 
 class Kept(NamedTuple):
@@ -191,14 +194,32 @@ class Search:
 
     def _set_injected_engine(self) -> None:
         """Replace the engine for one generation by one that knows the injected points."""
-        setup, state = self.setup, self._state
-        if isinstance(setup.mean, np.ndarray):  # views of the engine that goes
-            state = type(state)(*(np.array(field) for field in state))
+        setup, state = self.setup, self._own(self._state)
         spec = self._spec(self._fresh_params(), state, self.nit, self._kept())
         points = self._injected.points[: self._injected.active, :]
         if setup.discrete is not None and self._margin is not None:
             points = setup.discrete.search_of(self._margin, state.mean, points)
         self._engine = InjectedEngine(spec, points)
+
+    def _own(self, state: Any) -> Any:
+        """Return a state without views of the engine, which another one replaces."""
+        if not isinstance(self.setup.mean, np.ndarray):
+            return state
+        return type(state)(*(np.array(field) for field in state))
+
+    def _adapt_popsize(self) -> None:
+        """After a generation, change the size of the next one if the method asks for that."""
+        if not self.setup.settings.adapts_popsize:
+            return
+        first = self.record.limits.popsize
+        popsize, state = self._algorithm.next_popsize(self._params, self._state, first)
+        if popsize == self._popsize or popsize > MOST_CANDIDATES:
+            return
+        logger.info("popsize %d from generation %d on", popsize, self.nit + 1)
+        kept, state = self._kept(), self._own(state)
+        self._popsize = self.record.popsize = popsize
+        self._injected = self._injected.of_next_run(popsize)
+        self._set_engine(self._fresh_params(), state, self.nit, kept)
 
     # === Its candidates ===
 
@@ -310,7 +331,7 @@ class Search:
 
     @property
     def popsize(self) -> int:
-        """The number of candidates per generation."""
+        """The number of candidates of this generation."""
         return self._popsize
 
     @property
