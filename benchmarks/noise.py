@@ -5,7 +5,8 @@
 
 A run on a rugged function ends at 1e-8 or after its budget; a cell is the mean number of
 evaluations of the runs that got there over their share of all runs. On the noisy sphere a run uses
-its whole budget, and a cell is the mean of |mean of the distribution|^2 at the end.
+its whole budget, and a cell is the mean of |mean of the distribution|^2 at the end; the number of
+generations follows.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pages
-from landscapes import RATES, cell
+from landscapes import SETTINGS, cell, number
 from numpy.typing import NDArray
 
 import fmnes
@@ -67,7 +68,6 @@ def ackley(x: Points, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.asarray(20 - bowl + math.e - hills)
 
 
-SETTINGS = {"auto (adapt=rates)": RATES, "auto (adapt=popsize)": fmnes.Auto(adapt="popsize")}
 PROBLEMS = {
     "sphere + N(0, 1), d = 40: error": Problem(noisy_sphere, 40, 80_000, ftarget=None),
     "ellipsoid times exp(0.3 N(0, 1)), d = 40": Problem(noisy_ellipsoid, 40, 200_000),
@@ -114,8 +114,17 @@ def table(rows: list[dict[str, Any]]) -> str:
             return f"{np.mean([row['error'] for row in cells[name, method]]):.2g}"
         return cell(cells[name, method])
 
+    def generations(name: str, method: str) -> str:
+        """The mean number of generations; a row without one has generations of the default size."""
+        popsize = fmnes.METHODS["auto"].default_popsize(PROBLEMS[name].dim)
+        counts = [row.get("nit", row["nfev"] // popsize) for row in cells[name, method]]
+        return number(np.mean(counts))
+
     titles = ["at the default population", *(f"`{method}`" for method in methods)]
-    return pages.table(titles, [[n, *(shown(n, method) for method in methods)] for n in PROBLEMS])
+    noisy = next(iter(PROBLEMS))
+    first, *others = [[n, *(shown(n, method) for method in methods)] for n in PROBLEMS]
+    second = [noisy.replace("error", "generations"), *(generations(noisy, m) for m in methods)]
+    return pages.table(titles, [first, second, *others])
 
 
 def page(text: str) -> str:
