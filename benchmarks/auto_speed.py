@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fmnes
-from fmnes._optimizer import Kept
+from fmnes._search import Kept
 
 KEPT = Path(__file__).parent / "results/auto_speed.json"
 DIMS = (80, 1000, 10_000, 100_000)

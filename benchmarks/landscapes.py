@@ -26,7 +26,7 @@ import fmnes
 KEPT = Path(__file__).parent / "results/landscapes.jsonl"
 PAGE = Path(__file__).parents[1] / "docs/auto.md"
 Values = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-RATES = fmnes.Auto(adapt="rates")
+SETTINGS = {f"auto (adapt={adapt})": fmnes.Auto(adapt=adapt) for adapt in ("rates", "popsize")}
 BUDGETS = {80: 300_000, 200: 1_200_000, 1000: 3_000_000}
 
 
@@ -97,7 +97,7 @@ def run(method: str, name: str, dim: int, seed: int) -> dict[str, Any]:
         landscapes(dim, seed)[name],
         x0,
         sigma0,
-        method=RATES if method == "auto (adapt=rates)" else method,
+        method=SETTINGS.get(method, method),
         ftarget=1e-10,
         maxfevals=BUDGETS[dim],
         vectorized=True,
@@ -133,15 +133,20 @@ def page(text: str) -> str:
     return pages.with_tables(text, {str(dim): table(rows, dim) for dim in shown})
 
 
+def number(value: float) -> str:
+    """A large number as the tables show it, such as 1.23e4."""
+    power = math.floor(math.log10(value))
+    return f"{value / 10**power:.2f}e{power}"
+
+
 def cell(rows: list[dict[str, Any]]) -> str:
     """What one method needs on one landscape."""
     solved = [row["nfev"] for row in rows if row["solved"]]
     if not solved:
         return "none solved" if rows else ""
     share = len(solved) / len(rows)
-    power = math.floor(math.log10(np.mean(solved) / share))
-    number = f"{np.mean(solved) / share / 10**power:.2f}e{power}"
-    return number if share == 1 else f"{number} ({len(solved)} of {len(rows)})"
+    shown = number(np.mean(solved) / share)
+    return shown if share == 1 else f"{shown} ({len(solved)} of {len(rows)})"
 
 
 def main() -> None:

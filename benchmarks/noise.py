@@ -1,11 +1,12 @@
 """Noisy and rugged functions at the default population: for docs/auto.md.
 
-    python benchmarks/noise.py auto "auto (adapt=rates)" cr-fm-nes --seeds 30   # keeps each run
-    python benchmarks/noise.py                                                # makes the table
+    python benchmarks/noise.py auto "auto (adapt=rates)" "auto (adapt=popsize)" cr-fm-nes
+    python benchmarks/noise.py                                              # makes the table
 
 A run on a rugged function ends at 1e-8 or after its budget; a cell is the mean number of
 evaluations of the runs that got there over their share of all runs. On the noisy sphere a run uses
-its whole budget, and a cell is the mean of |mean of the distribution|^2 at the end.
+its whole budget, and a cell is the mean of |mean of the distribution|^2 at the end; the number of
+generations follows.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pages
-from landscapes import RATES, cell
+from landscapes import SETTINGS, cell, number
 from numpy.typing import NDArray
 
 import fmnes
@@ -84,14 +85,14 @@ def run(method: str, name: str, seed: int) -> dict[str, Any]:
         lambda x: problem.values(x, rng),
         np.full(problem.dim, problem.x0),
         problem.sigma0,
-        method=RATES if method == "auto (adapt=rates)" else method,
+        method=SETTINGS.get(method, method),
         ftarget=problem.ftarget,
         maxfevals=problem.budget,
         stopping=fmnes.Stopping(tolx=0.0),  # Schaffer's function is 1e-8 where x is 1e-20
         vectorized=True,
         rng=seed,
     )
-    row = {"method": method, "problem": name, "seed": seed, "nfev": result.nfev}
+    row = {"method": method, "problem": name, "seed": seed, "nfev": result.nfev, "nit": result.nit}
     error = float(np.sum(np.asarray(result.mean) ** 2))
     return row | {"solved": result.success, "error": error, "status": str(result.status)}
 
@@ -113,8 +114,17 @@ def table(rows: list[dict[str, Any]]) -> str:
             return f"{np.mean([row['error'] for row in cells[name, method]]):.2g}"
         return cell(cells[name, method])
 
+    def generations(name: str, method: str) -> str:
+        """The mean number of generations; a row without one has generations of the default size."""
+        popsize = fmnes.METHODS["auto"].default_popsize(PROBLEMS[name].dim)
+        counts = [row.get("nit", row["nfev"] // popsize) for row in cells[name, method]]
+        return number(np.mean(counts))
+
     titles = ["at the default population", *(f"`{method}`" for method in methods)]
-    return pages.table(titles, [[n, *(shown(n, method) for method in methods)] for n in PROBLEMS])
+    noisy = next(iter(PROBLEMS))
+    first, *others = [[n, *(shown(n, method) for method in methods)] for n in PROBLEMS]
+    second = [noisy.replace("error", "generations"), *(generations(noisy, m) for m in methods)]
+    return pages.table(titles, [first, second, *others])
 
 
 def page(text: str) -> str:

@@ -41,7 +41,7 @@ LAYERS = [
     ("_population", "_signals"),
     ("evaluate",),
     ("storage",),
-    ("_optimizer",),
+    ("_coordinates", "_told", "_search", "_driven", "_optimizer"),
     ("_trials", "_asynchronous"),
     ("_runs", "_parallel"),
     ("_minimize", "_progress", "_reevaluate"),

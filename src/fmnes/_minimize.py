@@ -241,6 +241,8 @@ def minimize(
             constraints=number,
             asynchronous=asynchronous,
         )
+        if start.setup.settings.adapts_popsize:
+            _check_sizes_may_change(schedule, evaluation)
         if schedule.parallel > 1 and not evaluation.asynchronous:
             raise ValueError(f"restarts: expected asynchronous=True with {schedule}, got False")
         least = -(-evaluation.least_popsize // schedule.parallel)  # rounded up
@@ -273,6 +275,20 @@ def minimize(
                 _attach_result(error, runs)
                 raise
             return runs.result(interrupts.answer(status))
+
+
+def _check_sizes_may_change(schedule: IPOP | BIPOP, evaluation: "_Evaluation") -> None:
+    """Raise an error if something here needs generations of one size."""
+    if evaluation.asynchronous:
+        raise ValueError(
+            "asynchronous: expected False with adapt='popsize', because generations consist of the "
+            "values that have arrived, got True"
+        )
+    if not schedule.sizes_may_change:
+        raise ValueError(
+            "restarts: expected a number or IPOP with adapt='popsize', because BIPOP compares runs "
+            f"by their population size, got {schedule!r}"
+        )
 
 
 def _attach_result(error: BaseException, runs: Runs) -> None:

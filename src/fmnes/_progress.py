@@ -113,6 +113,8 @@ class Progress:
         words = [f"best {record.best_f:.6g}", f"sigma {last.sigma:.3g}"]
         if last.phase in PHASES:
             words.append(PHASES[last.phase])
+        if record.popsize != record.limits.popsize:
+            words.append(f"popsize {record.popsize}")
         if record.nfailed:
             words.append(f"{record.nfailed} failed")
         if current.run:

@@ -25,7 +25,7 @@ class Limits(NamedTuple):
     """Numbers that the stopping rules compare with; they are fixed during a run."""
 
     dim: int
-    popsize: int
+    popsize: int  # of the first generation
     deviation0: float  # the largest initial standard deviation
     axis_ratio: float  # beyond this ratio, rounding errors dominate the covariance matrix
     tiny: float  # smallest normal and largest finite number of the dtype
@@ -152,6 +152,7 @@ class Record:
 
     def __init__(self, limits: Limits, sigma0: float, windows: Windows, history: History) -> None:
         self.limits, self.sigma0 = limits, sigma0
+        self.popsize = limits.popsize  # of the next generation
         self.generation = self.nfev = self.nfailed = 0
         self.flat = self.infeasible = 0  # generations in a row: equal values, nothing usable
         self.violated = 0  # generations in a row in which all candidates violate a constraint
@@ -210,11 +211,11 @@ class Record:
         self.last = now
         self.generation += 1
         self.free += free
-        self.nfev += self.limits.popsize - free
+        self.nfev += self.popsize - free
         least, flat = now.least, now.flat
         if nan := now.nan:
             self.nfailed += nan
-            if self.generation == 1 and nan == self.limits.popsize:
+            if self.generation == 1 and nan == self.popsize:
                 self.all_nan_at_first = True
         self.flat = self.flat + 1 if flat else 0
         if not now.feasible:
@@ -309,7 +310,8 @@ class Record:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(_FROM_FORMAT_6 | {"listed_nfev": state["nfev"]} | state)
+        older = {"listed_nfev": state["nfev"], "popsize": state["limits"].popsize}
+        self.__dict__.update(_FROM_FORMAT_6 | older | state)
         medians = _vector(state.get("medians", np.empty(0)))
         self.medians = deque(medians.tolist(), maxlen=_RISING)
         if self.last is not None:  # files of older versions hold a plain tuple

@@ -47,6 +47,7 @@ class IPOP:
     [6, 18, 54]
     """
 
+    sizes_may_change: ClassVar[bool] = True  # of the generations of a run
     n: int
     factor: float = 2.0
     parallel: int = 1
@@ -89,6 +90,7 @@ class BIPOP:
     12
     """
 
+    sizes_may_change: ClassVar[bool] = False  # evaluations are counted by the popsize of a run
     parallel: ClassVar[int] = 1  # a run depends on what the runs before it have used
     n: int
 

@@ -37,7 +37,7 @@ class Run:
     (6, 3, 20)
     """
 
-    popsize: int
+    popsize: int  # of the first generation
     sigma0: float  # the initial step size
     nfev: int  # evaluations and generations
     nit: int

@@ -83,6 +83,17 @@ def read_method(value: Any) -> Method:
     )
 
 
+def read_method_of_fixed_size(value: Any, where: str) -> Method:
+    """Return the method; ValueError if its generations change in size."""
+    row = read_method(value)
+    if row.settings.adapts_popsize:
+        raise ValueError(
+            f"method: expected generations of one size {where}, got adapt='popsize', which changes "
+            "their size"
+        )
+    return row
+
+
 class Setup(NamedTuple):
     """What a search starts from, checked; the same for every run of a restart schedule."""
 

@@ -131,7 +131,7 @@ def reasons(record: Record, budget: Budget, stopping: Stopping) -> list[Status]:
 
 def _spent(record: Record, budget: Budget) -> list[Status]:
     """Return the limits of the budget that are reached."""
-    reached, ftarget, next_nfev = [], budget.ftarget, record.nfev + record.limits.popsize
+    reached, ftarget, next_nfev = [], budget.ftarget, record.nfev + record.popsize
     if ftarget is not None and record.best_f <= ftarget and record.best_f < math.inf:
         reached.append(Status.FTARGET)
     if budget.maxiter is not None and record.generation >= budget.maxiter:

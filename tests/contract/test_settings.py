@@ -52,7 +52,7 @@ def test_the_number_of_axes_is_a_positive_integer(axes):
 
 @pytest.mark.parametrize("adapt", ["rate", "popsizes", True, 1, ("rates",)])
 def test_what_auto_adapts_is_refused_if_unknown(adapt):
-    with pytest.raises(ValueError, match=r"^adapt: expected 'noise', 'rates' or None, got "):
+    with pytest.raises(ValueError, match=r"^adapt: expected 'noise', 'rates', 'popsize' or None"):
         fmnes.Auto(adapt=adapt)
 
 

@@ -210,6 +210,19 @@ def random_auto(rng, dim, full_stage=None, scouts=True):
     return state
 
 
+def rates_in_noise(rng, dim, state):
+    """Averages as noise and no noise leave them, near all thresholds of the population size."""
+    seen, mean_G = rng.choice([0.79, 0.81, 1.0]), rng.normal()
+    noise = seen * math.exp(rng.normal())
+    signal = noise * rng.choice([-0.5, 0.9, 1.1, 2.9, 3.1]) * 0.15 / math.sqrt(dim)
+    return state | {
+        "C": 1.0,
+        "A": rng.choice([0.0, 0.14, 0.16]) / dim,
+        "m_averages": np.array([signal, noise, seen]),
+        "sigma_averages": np.array([mean_G, mean_G**2 * (1 + math.exp(rng.uniform(-2, 4)))]),
+    }
+
+
 def matrix_of(V, S):
     """R, by which axes are compared: their signs are arbitrary."""
     return slow.auto_R({"V": V, "S": S})
@@ -504,6 +517,23 @@ def test_cr_fm_nes_with_rates_of_ones_own(settings, values, phase):
 
 
 # --- auto: axes that come and go -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_auto_changes_its_population_size(dim):
+    rng, module = np.random.default_rng(dim), METHODS["auto"]
+    changes = set()
+    for _ in range(200):
+        state = with_paths("auto", rates_in_noise(rng, dim, random_auto(rng, dim)), rng, 1.0)
+        least = 2 * int(rng.integers(2, 20))
+        lam = least * 2 ** int(rng.integers(0, 7))
+        params = module.params(dim, lam, module.Settings(adapt="popsize"))
+        size, new = module.next_popsize(params, library_state("auto", state), least)
+        expected, theirs = slow.auto_popsize(state, lam, least)
+        assert size == expected
+        agree("auto", 1.0, new, theirs)
+        changes.add(size / lam)
+    assert changes == {0.5, 1.0, 2.0}
 
 
 @pytest.mark.parametrize("normal_scores", [True, False])

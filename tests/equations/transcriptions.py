@@ -453,6 +453,29 @@ def growth_by_chance(z, lam_F):
     return sum((wi / sum(w) - 1 / lam) * (zi @ zi) for wi, zi in zip(w, z, strict=True)) / d
 
 
+def auto_popsize(state, lam, lam_0):
+    """(q): the population of the next generation, and the state for it."""
+    d, (signal, noise, seen) = len(state["m"]), state["m_averages"]
+    if seen < 0.8:
+        return lam, dict(state)
+    u = [-NormalDist().inv_cdf((i - 0.375) / (lam + 0.25)) for i in range(1, lam + 1)]
+    hat = [w / sum(w_hat(lam)) for w in w_hat(lam)]
+    c = sum(h * ui for h, ui in zip(hat, u, strict=True))
+    mean_G, mean_G2 = state["sigma_averages"]
+    Y = (mean_G**2 - 0.1 / 1.9 * mean_G2) / (mean_G2 - mean_G**2) * sum(h**2 for h in hat) / c**2
+    Y, ratio = min(max(Y, 0.0), 1.0), signal / noise * math.sqrt(d) / 0.15
+    D_is_quiet = state["B"].size > 0 or d * state["A"] / state["C"] <= 0.15
+    new = lam
+    if ratio < 1 and Y < 0.05 and D_is_quiet:
+        new = min(2 * lam, 64 * lam_0)
+    elif ratio > 3 or Y > 0.3:
+        new = max(lam // 2, lam_0)
+    if new == lam:
+        return lam, dict(state)
+    forgotten = {"E_m": np.zeros(d), "m_averages": np.zeros(3), "eta": 1.0}
+    return new, state | forgotten | {"sigma": state["sigma"] * (new / lam) ** 0.3}
+
+
 def auto_matrix(state, q, lam_F, w, z):
     """(j) and (o)."""
     lam, d = len(z), len(q)

@@ -27,7 +27,7 @@ from fmnes.algorithms._settings import MethodSettings as MethodSettings
 
 
 class Algorithm(Protocol):
-    """What the module of a method offers: four constants, three records and twelve functions.
+    """What the module of a method offers: four constants, three records and thirteen functions.
 
     A module of pure functions satisfies this Protocol; the type checker compares each module of
     the registry with it. `Params` and `State` are NamedTuples:
@@ -96,6 +96,13 @@ class Algorithm(Protocol):
 
         Engines call it after `refresh`, on array values and never under `jit`. Most methods use
         `_records.unchanged`.
+        """
+
+    def next_popsize(self, params: Any, state: Any, least: int) -> tuple[int, Any]:
+        """The size of the next generation, and the state for it; ``least`` is the first size.
+
+        Searches whose settings have `adapts_popsize` call it after each generation, on array
+        values and never under `jit`. Most methods use `_records.same_popsize`.
         """
 
     def shape(self, params: Any, state: Any) -> Shape:

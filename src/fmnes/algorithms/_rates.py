@@ -13,7 +13,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 
-from fmnes._arrays import Array, Namespace
+from fmnes._arrays import Array, Namespace, to_host
 from fmnes.algorithms._vectors import at_least, at_most, norm2
 
 _LEAST_RATE = 1e-4
@@ -104,6 +104,15 @@ def _within(xp: Namespace, x: Array, least: float, most: float) -> Array:
     return at_most(xp, at_least(xp, x, least), most)
 
 
+def _lengths(xp: Namespace, params: RateParams, mean_G: Array, mean_G2: Array) -> Array:
+    """How much of the ranking the lengths of the draws decide, from 0 to 1 (m)."""
+    c = params.sigma_window
+    clear = mean_G * mean_G - c / (2 - c) * mean_G2
+    tiny = xp.finfo(mean_G.dtype).smallest_normal
+    ratio = clear / at_least(xp, mean_G2 - mean_G * mean_G, tiny)
+    return _within(xp, ratio / params.sigma_ratio, 0.0, 1.0)
+
+
 def next_rates(
     xp: Namespace, params: RateParams, rates: Rates, g: Array, G_sigma: Array
 ) -> tuple[Rates, Factors]:
@@ -125,9 +134,7 @@ def next_rates(
     c = params.sigma_window
     mean_G = rates.sigma_averages[0] + c * (G_sigma - rates.sigma_averages[0])
     mean_G2 = rates.sigma_averages[1] + c * (G_sigma * G_sigma - rates.sigma_averages[1])
-    clear = mean_G * mean_G - c / (2 - c) * mean_G2
-    ratio = clear / at_least(xp, mean_G2 - mean_G * mean_G, tiny)
-    lengths = _within(xp, ratio / params.sigma_ratio, 0.0, 1.0)
+    lengths = _lengths(xp, params, mean_G, mean_G2)
     linear = at_least(xp, signal / (size * seen) / params.linear_ratio, 0.0)
     # Once the mean has settled in the middle of the samples, sigma need not wait for it. (n)
     room = at_least(xp, lengths - params.settled * linear, 0.0)
@@ -136,3 +143,32 @@ def next_rates(
     factors = Factors(new_eta, _within(xp, new_eta + room * room, 0.0, 1.0), widening)
     averages = xp.stack([signal, noise, seen])
     return Rates(new_eta, E + b * (g - E), averages, xp.stack([mean_G, mean_G2])), factors
+
+
+# === A population size that follows the noise instead ===
+
+_SEEN = 0.8  # share of the averages that is not their start, before they say anything
+_SILENT, _LOUD = 0.05, 0.3  # how much of the ranking the lengths decide: in noise, and without
+_ENOUGH = 3.0  # signal-to-noise ratio of the mean, over the least one, for half the population
+
+
+def popsize_factor(xp: Namespace, params: RateParams, rates: Rates, *, shape_learns: bool) -> float:
+    """By which factor the population should change, 2, 1 or 1/2, if rates stay at 1 (q).
+
+    The population grows if nothing learns: the values say nothing about the mean, about sigma or
+    about the shape.
+    """
+    signal, noise, seen = (float(x) for x in to_host(rates.m_averages))
+    if seen < _SEEN or noise <= 0:
+        return 1.0
+    ratio = signal / noise / params.least_ratio
+    lengths = float(_lengths(xp, params, rates.sigma_averages[0], rates.sigma_averages[1]))
+    if ratio < 1 and lengths < _SILENT and not shape_learns:
+        return 2.0
+    return 0.5 if ratio > _ENOUGH or lengths > _LOUD else 1.0
+
+
+def forgotten(rates: Rates) -> Rates:
+    """The rates without what they remember of the mean: a new population begins anew (q)."""
+    first = first_rates(rates.m_gradient)
+    return first._replace(sigma_averages=rates.sigma_averages)

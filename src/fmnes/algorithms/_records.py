@@ -61,6 +61,11 @@ def unchanged(params: Any, state: StateT) -> StateT:
     return state
 
 
+def same_popsize(params: Any, state: StateT, least: int) -> tuple[int, StateT]:
+    """Return the size and the state: the `next_popsize` of a method that never changes it."""
+    return params.popsize, state
+
+
 def as_they_are(params: ParamsT) -> ParamsT:
     """Return the Params: the `fixed` of a method whose arrays never grow."""
     return params

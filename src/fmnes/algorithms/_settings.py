@@ -39,6 +39,11 @@ class MethodSettings:
         return self
 
     @property
+    def adapts_popsize(self) -> bool:
+        """Whether the method chooses the size of each generation (`Algorithm.next_popsize`)."""
+        return False
+
+    @property
     def given_shape(self) -> dict[str, Any]:
         """The parts of the initial shape (D, v, C) that the user has set, not checked."""
         given = vars(self)

@@ -56,11 +56,13 @@ class Auto(MethodSettings):
     check_sigma0 : bool
         Whether `minimize` may start with another step size if the first generation shows that
         sigma0 is 3 times too large or 25 times too small (docs/choosing.md). True by default.
-    adapt : {"noise", "rates", None}
+    adapt : {"noise", "rates", "popsize", None}
         "rates": the learning rates of the mean and of sigma fall if values are noisy or if there
         are many local minima, so that the search averages over generations. "noise", the default:
         `minimize` evaluates x0 twice, and does the same if the two values differ; an `Optimizer`
-        does not. None: the rates stay at 1, as they do in searches with integers, choices or
+        does not. "popsize": the rates stay at 1 and the population grows instead, in steps of 2 up
+        to 64 times its first size, and shrinks again. This is for evaluations that run in parallel,
+        and takes fewer generations. None: nothing adapts, as in searches with integers, choices or
         constraints.
     normal_scores : bool
         Whether half of the weight of a rank is the expected value of that rank in a sample of
@@ -80,15 +82,17 @@ class Auto(MethodSettings):
     axes: int | None = None
     D: ArrayLike | None = None
     check_sigma0: bool = True
-    adapt: Literal["noise", "rates"] | None = "noise"
+    adapt: Literal["noise", "rates", "popsize"] | None = "noise"
     normal_scores: bool = True
 
     def __post_init__(self) -> None:
         checks.fields(self, check_sigma0=checks.boolean, normal_scores=checks.boolean)
         if self.adapt is not None and (
-            not isinstance(self.adapt, str) or self.adapt not in ("noise", "rates")
+            not isinstance(self.adapt, str) or self.adapt not in ("noise", "rates", "popsize")
         ):
-            raise ValueError(f"adapt: expected 'noise', 'rates' or None, got {self.adapt!r}")
+            raise ValueError(
+                f"adapt: expected 'noise', 'rates', 'popsize' or None, got {self.adapt!r}"
+            )
         if self.axes is not None:
             checks.fields(self, axes=partial(checks.integer, least=1))
 
@@ -98,7 +102,7 @@ class Auto(MethodSettings):
         return self.check_sigma0
 
     def with_fixed_rates(self) -> "Auto":
-        """The settings with learning rates that do not follow the noise."""
+        """The settings with learning rates and a population that do not follow the noise."""
         return replace(self, adapt=None)
 
     def with_constraints(self) -> "Auto":
@@ -113,6 +117,11 @@ class Auto(MethodSettings):
     def for_noise(self) -> "Auto":
         """The settings for an objective that was found to be noisy."""
         return replace(self, adapt="rates") if self.detects_noise else self
+
+    @property
+    def adapts_popsize(self) -> bool:
+        """Whether the method chooses the size of each generation."""
+        return self.adapt == "popsize"
 
 
 Settings = Auto
@@ -202,7 +211,7 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
         rates=_rates.rate_params(
             dim, phase.w_hat, scores, _normal_scores(popsize), fixed=settings.adapt != "rates"
         ),
-        patience=5 if settings.adapt == "rates" else 1,
+        patience=5 if settings.adapt in ("rates", "popsize") else 1,
     )
 
 
@@ -360,7 +369,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     rates, factors = next_rates(
         xp,
         params.rates,
-        Rates(*(getattr(state, name) for name in Rates._fields)),
+        _rates_of(state),
         odd @ z,
         selection.G_sigma,
     )
@@ -605,6 +614,29 @@ def resized(params: Params, state: State) -> State:
     wider = xp.concat([state.V, xp.zeros_like(state.D)[:, None] * ones], axis=1)
     axes = gaussian.ordered(xp, Axes(wider, xp.concat([state.S, ones])))
     return state._replace(V=axes.V, S=axes.S)
+
+
+def next_popsize(params: Params, state: State, least: int) -> tuple[int, State]:
+    """The size of the next generation, and the state for it (q); ``least`` is the first size."""
+    xp, size = array_namespace(state.mean), params.popsize
+    # A full matrix has no signal of D.
+    clear = 0.0 if _is_full(state) else float(params.dim * state.D_signal / state.D_noise)
+    rates, learns = _rates_of(state), clear > _LEARNING
+    factor = _rates.popsize_factor(xp, params.rates, rates, shape_learns=learns)
+    new = min(max(int(factor * size), least), _MOST_GROWTH * least)
+    if new == size:
+        return size, state
+    widening = (new / size) ** params.rates.widening
+    kept = _rates.forgotten(rates)
+    return new, state._replace(**kept._asdict(), sigma=state.sigma * widening)
+
+
+_MOST_GROWTH = 64  # of the population
+_LEARNING = 0.15  # persistence of D's gradient above which it is not noise
+
+
+def _rates_of(state: State) -> Rates:
+    return Rates(*(getattr(state, name) for name in Rates._fields))
 
 
 def shape(params: Params, state: State) -> Shape:

@@ -27,6 +27,7 @@ from fmnes.algorithms._records import (
     Summary,
     as_they_are,
     matrix_of,
+    same_popsize,
     summary_without_v,
     unchanged,
     unless_flat,
@@ -225,6 +226,7 @@ def refresh(params: Params, state: State) -> State:
 
 resized = unchanged
 fixed = as_they_are
+next_popsize = same_popsize
 
 
 def shape(params: Params, state: State) -> Shape:

@@ -27,7 +27,14 @@ from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms._paths import next_path, p_c_rate, path_scale
-from fmnes.algorithms._records import Shape, Summary, as_they_are, unchanged, unless_flat
+from fmnes.algorithms._records import (
+    Shape,
+    Summary,
+    as_they_are,
+    same_popsize,
+    unchanged,
+    unless_flat,
+)
 from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import VARIABLES, at_least, at_most, norm2, with_length_within
 from fmnes.algorithms._weights import even_default_popsize
@@ -259,6 +266,7 @@ def moved(
 
 refresh = resized = unchanged
 fixed = as_they_are
+next_popsize = same_popsize
 shape = vd.shape
 
 

@@ -23,7 +23,14 @@ from fmnes import _checks as checks
 from fmnes._arrays import Array, Namespace
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
-from fmnes.algorithms._records import Shape, Summary, as_they_are, unchanged, unless_flat
+from fmnes.algorithms._records import (
+    Shape,
+    Summary,
+    as_they_are,
+    same_popsize,
+    unchanged,
+    unless_flat,
+)
 from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import at_least, choose, norm2
 from fmnes.algorithms._weights import even_default_popsize
@@ -197,6 +204,7 @@ def search_step(
 
 refresh = resized = unchanged
 fixed = as_they_are
+next_popsize = same_popsize
 shape = full.shape
 
 

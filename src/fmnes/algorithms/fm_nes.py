@@ -22,7 +22,14 @@ from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import dx_nes_ic
 from fmnes.algorithms._paths import next_path, p_c_rate
-from fmnes.algorithms._records import Shape, Summary, as_they_are, unchanged, unless_flat
+from fmnes.algorithms._records import (
+    Shape,
+    Summary,
+    as_they_are,
+    same_popsize,
+    unchanged,
+    unless_flat,
+)
 from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import at_most, choose, norm2
 from fmnes.algorithms._weights import even_default_popsize, is_feasible, pair_sums
@@ -170,6 +177,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
 refresh = resized = unchanged
 fixed = as_they_are
+next_popsize = same_popsize
 shape = full.shape
 
 

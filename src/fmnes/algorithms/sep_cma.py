@@ -186,6 +186,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
 refresh = resized = records.unchanged
 fixed = records.as_they_are
+next_popsize = records.same_popsize
 
 
 def shape(params: Params, state: State) -> Shape:

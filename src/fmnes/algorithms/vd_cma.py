@@ -42,7 +42,7 @@ from fmnes._arrays import Array, Namespace, constant
 from fmnes.algorithms import _paths as paths
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms import _weights as weights
-from fmnes.algorithms._records import Shape, as_they_are, unchanged, unless_flat
+from fmnes.algorithms._records import Shape, as_they_are, same_popsize, unchanged, unless_flat
 from fmnes.algorithms._rescaling import common_factor
 from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import norm2, with_length_within
@@ -182,6 +182,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
 
 refresh = resized = unchanged
 fixed = as_they_are
+next_popsize = same_popsize
 shape = vd.shape
 summary = vd.summary
 

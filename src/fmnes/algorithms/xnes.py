@@ -30,7 +30,7 @@ from fmnes import _checks as checks
 from fmnes._arrays import Array, constant
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _weights as weights
-from fmnes.algorithms._records import Shape, as_they_are, unchanged, unless_flat
+from fmnes.algorithms._records import Shape, as_they_are, same_popsize, unchanged, unless_flat
 from fmnes.algorithms._settings import MethodSettings
 from fmnes.algorithms._vectors import choose, norm2
 from fmnes.kernels import blas
@@ -156,5 +156,6 @@ def refresh(params: Params, state: State) -> State:
 
 resized = unchanged
 fixed = as_they_are
+next_popsize = same_popsize
 shape = full.shape
 summary = full.summary

@@ -21,6 +21,7 @@ Settings, params, init = cr_fm_nes.Settings, cr_fm_nes.params, cr_fm_nes.init
 default_popsize, transform, ask = cr_fm_nes.default_popsize, cr_fm_nes.transform, cr_fm_nes.ask
 shape, summary = cr_fm_nes.shape, cr_fm_nes.summary
 refresh, resized, fixed = cr_fm_nes.refresh, cr_fm_nes.resized, cr_fm_nes.fixed
+next_popsize = cr_fm_nes.next_popsize
 GROWING, draws_of = cr_fm_nes.GROWING, cr_fm_nes.draws_of
 Params, State = cr_fm_nes.Params, cr_fm_nes.State
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fmnes import _checks as checks
-from fmnes._start import read_method
+from fmnes._start import read_method_of_fixed_size
 
 try:
     from optuna import Study
@@ -105,7 +105,7 @@ class FmnesSampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution] | None = None,
         constraints_func: "Callable[[FrozenTrial], Sequence[float]] | None" = None,
     ) -> None:
-        self._settings = read_method(method).settings
+        self._settings = read_method_of_fixed_size(method, "in a study").settings
         if not isinstance(x0, Mapping | None):
             raise TypeError(f"x0: expected a dict of parameter names and values, got {x0!r}")
         self._x0 = dict(x0 or {})

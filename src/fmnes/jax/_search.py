@@ -12,7 +12,7 @@ from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array
 from fmnes._shape import initial_shape
-from fmnes._start import read_method, read_popsize
+from fmnes._start import read_method_of_fixed_size, read_popsize
 from fmnes._stopping import Stopping, tolfun_window
 from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.engines import generation as figures
@@ -175,7 +175,7 @@ def init(
     >>> bool(metrics.best[-1] < 1e-6)
     True
     """
-    row = read_method(method)
+    row = read_method_of_fixed_size(method, "in compiled programs")
     _, algorithm, settings = row
     layout = layout_of(x0)
     dim, info = layout.dim, jnp.finfo(layout.dtype)

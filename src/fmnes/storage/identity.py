@@ -74,7 +74,8 @@ def _first_popsize(saved: dict[str, Any]) -> int:
     if saved["parallel"] is not None:
         return int(saved["parallel"]["popsize"])
     finished = saved["finished"]
-    return int(finished[0].restarts[0].popsize if finished else saved["current"]["popsize"])
+    current = saved["current"]["tally"].limits
+    return int(finished[0].restarts[0].popsize if finished else current.popsize)
 
 
 def compare_code(

@@ -76,7 +76,7 @@ _LANE: dict[str, Any] = {
 }
 _COUNTERS = (
     *("generation", "nfev", "listed_nfev", "nfailed", "extra_nfev", "free"),
-    *("flat", "infeasible", "violated", "rose_at"),
+    *("flat", "infeasible", "violated", "rose_at", "popsize"),
 )
 _RECORD: dict[str, Any] = {
     **dict.fromkeys(_COUNTERS, int),
@@ -226,7 +226,8 @@ def check_search(saved: dict[str, Any], variables: int | None = None) -> None:
         numbers = np.empty(setup.constraints.number)
         _check_array("multipliers", setup.multipliers, numbers)
     _check_injected(saved["injected"], setup.mean, popsize)
-    _check_record(record, setup.mean.shape[0] if variables is None else variables, popsize)
+    dim, varies = setup.mean.shape[0], setup.settings.adapts_popsize
+    _check_record(record, dim if variables is None else variables, popsize, varies=varies)
     _check_state(method, saved)
 
 
@@ -325,19 +326,23 @@ def _check_injected(injected: Injected | None, mean: Array, popsize: int) -> Non
         raise ValueError(f"injected: expected at most {n} points in use, got {injected.active}")
 
 
-def _check_record(record: Record, dim: int, popsize: int) -> None:
+def _check_record(record: Record, dim: int, popsize: int, *, varies: bool) -> None:
+    """Raise an error if a record is not of this search; ``varies``: generations differ in size."""
     check_types({name: getattr(record, name) for name in _RECORD}, _RECORD)
     limits, history = record.limits, record.history
-    if (limits.dim, limits.popsize) != (dim, popsize):
+    first = limits.popsize
+    fits = 2 <= first <= popsize if varies else first == popsize
+    if (limits.dim, record.popsize) != (dim, popsize) or not fits:
         raise ValueError(
             f"popsize: expected {popsize} candidates of {dim} variables, got a record of "
-            f"{limits.popsize} of {limits.dim}"
+            f"{record.popsize} of {limits.dim}, at first {first}"
         )
     if any(getattr(record, name) < 0 for name in _COUNTERS):
         raise ValueError("record: expected numbers >= 0, got a negative one")
-    if record.nfev != record.extra_nfev + record.generation * popsize - record.free:
+    least = record.extra_nfev + record.generation * first - record.free
+    if record.nfev < least or (record.nfev > least and not varies):
         raise ValueError(
-            f"nfev: expected {record.generation} generations of {popsize} without {record.free}, "
+            f"nfev: expected {record.generation} generations of {first} without {record.free}, "
             f"and {record.extra_nfev} beside them, got {record.nfev}"
         )
     if (record.last is None) != (record.generation == 0) or history.to_array().ndim != 1:
