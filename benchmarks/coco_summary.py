@@ -1,4 +1,4 @@
-"""What the kept data of `fmnes coco` say: the tables and figures of docs/which-method.md.
+"""What the kept data of `fmnes coco` say: the tables and figures of docs/large-scale.md.
 
     python benchmarks/coco_summary.py                # makes them from benchmarks/results/coco
     python benchmarks/coco_summary.py --keep DIR     # first packs what is complete in DIR
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks/results/coco"
-PAGE = ROOT / "docs/which-method.md"
+PAGE = ROOT / "docs/large-scale.md"
+ADVICE = ROOT / "docs/which-method.md"
 FIGURES = ROOT / "docs/coco"
 
 BUDGETS = {20: 1e4, 40: 1e4, 80: 1e4, 160: 1e3}  # evaluations per variable
 INSTANCES = range(1, 6)
 TARGETS = 10.0 ** ((10 - np.arange(51)) / 5)
 STYLES: dict[str, dict[str, Any]] = {  # in the order of tables and legends
+    "auto": {"color": "#9467bd", "linewidth": 1.6, "label": "auto"},
     "cr-fm-nes": {"color": "#d62728", "label": "cr-fm-nes"},
     "cr-fm-nes-paper": {"color": "#d62728", "linestyle": "--", "label": "cr-fm-nes:paper"},
     "vd-cma": {"color": "#1f4fd6", "label": "vd-cma"},
@@ -243,6 +245,24 @@ def _best_bold(texts: Sequence[str], best: Any) -> list[str]:
     return [f"**{text}**" if text == winner else text for text in texts]
 
 
+def _shares_table(data: Data) -> str:
+    """Per cent of all targets, for the page of advice."""
+    rows = []
+    for name in data.solvers:
+        cells = [data.of(name, dim) for dim in data.dims]
+        rows.append([f"`{STYLES[name]['label']}`", *(_percent(runs) for runs in cells)])
+    return table(["", *(f"d = {dim}" for dim in data.dims)], rows)
+
+
+def _percent(runs: Sequence[Run]) -> str:
+    return f"{100 * share(runs):.0f} %" if runs else "not run"
+
+
+def advised(page: str, data: Data) -> str:
+    """The page of advice with its table made anew."""
+    return with_tables(page, {"shares": _shares_table(data)})
+
+
 def tables(data: Data) -> dict[str, str]:
     """All of the page, by name."""
     by_function = [f"### d = {dim}\n\n{_functions_table(data, dim)}" for dim in data.dims]
@@ -323,6 +343,7 @@ def main() -> None:
         keep(options.keep)
     data = Data(read())
     PAGE.write_text(with_tables(PAGE.read_text(), tables(data)))
+    ADVICE.write_text(advised(ADVICE.read_text(), data))
     FIGURES.mkdir(exist_ok=True)
     with matplotlib.rc_context(_RC):
         for name, figure in figures(data).items():

@@ -1,4 +1,4 @@
-"""Infeasible regions and noise, of which COCO's suite has none: for docs/which-method.md.
+"""Infeasible regions and noise, of which COCO's suite has none: for docs/large-scale.md.
 
 python benchmarks/which_method.py    # prints both tables, a minute or two
 """

@@ -101,7 +101,7 @@ class LargeScale(BBOB):
     functions = range(1, 25)
 
     def stored(self) -> Iterator[dict[str, Any]]:
-        """Yield the runs of `fmnes coco` that docs/which-method.md shows."""
+        """Yield the runs of `fmnes coco` that docs/large-scale.md shows."""
         return iter(_archives())
 
 

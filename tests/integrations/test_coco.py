@@ -22,7 +22,7 @@ from fmnes.integrations._coco_problems import SIGMA0, Task
 
 cocoex = pytest.importorskip("cocoex", reason="needs the extra coco: coco-experiment")
 
-PAGE = Path(__file__).parents[2] / "docs/which-method.md"
+PAGE = Path(__file__).parents[2] / "docs/large-scale.md"
 TINY = {"suite": "bbob", "dims": [2, 5], "functions": [1, 3], "instances": [1, 2], "budget": 100}
 WORDS = ["--suite", "bbob", "--dims", "2", "5", "--functions", "1", "3", "--instances", "1-2"]
 
