@@ -14,14 +14,14 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import coco_summary
 import constrained
 import mixint
 import numpy as np
 
-from leaderboard.opponents import OPPONENTS
+from leaderboard.opponents import NOISY, OPPONENTS
 from leaderboard.trials import Functions, Problem, Solver, Start, Suite, Trial, Vector
 
 TARGETS = tuple(float(target) for target in coco_summary.TARGETS)
@@ -131,8 +131,9 @@ class Noisy(BBOB):
 
     name = "bbob-noisy"
     about = "COCO's 30 functions under Gaussian, uniform and Cauchy noise"
-    dims = (20, 40)
+    dims = (10, 20, 40)
     functions = range(101, 131)
+    solvers: ClassVar = OPPONENTS | NOISY
 
     def budget(self, problem: str, dim: int) -> int:
         """Return 300 d."""
@@ -162,7 +163,8 @@ class MixInt(Functions):
     @staticmethod
     def _solve(name: str, start: Start) -> None:
         low, high = start.problem.low, start.problem.high
-        task = mixint.Task(start.fun, low, high, start.problem.integers, start.seed % 2**20)
+        seed, factor = start.seed % 2**20, 2**start.number
+        task = mixint.Task(start.fun, low, high, start.problem.integers, seed, factor)
         mixint.SOLVERS[name](task)
 
     def problems(self, dim: int) -> list[str]:
@@ -193,6 +195,9 @@ class MixInt(Functions):
         )
 
 
+_METHODS = {"fmnes": "cma-es", "fmnes auto": "auto"}  # in benchmarks/constrained.py, and here
+
+
 class Constrained(Suite):
     """The problems and the solvers of benchmarks/constrained.py."""
 
@@ -203,10 +208,12 @@ class Constrained(Suite):
     targets = tuple(float(target) for target in constrained.TARGETS)
 
     def __init__(self) -> None:
-        packages = {"fmnes": "fmnes", "fmnes auto": "fmnes", "pycma": "cma"}
+        packages = {"cma-es": "fmnes", "auto": "fmnes", "pycma": "cma"}
         self.solvers = {
-            name: Solver(solve, packages.get(name, "scipy"), packages.get(name, "scipy"))
-            for name, solve in constrained.SOLVERS.items()
+            (name := _METHODS.get(old, old)): Solver(
+                solve, packages.get(name, "scipy"), packages.get(name, "scipy")
+            )
+            for old, solve in constrained.SOLVERS.items()
         }
 
     def problems(self, dim: int) -> list[str]:
@@ -243,7 +250,8 @@ class Constrained(Suite):
             budget = self.budget("", row["dim"])
             spent = row["hits"][-1] if len(row["hits"]) == len(self.targets) else budget
             name = f"f{row['function']}"
-            trial = Trial(self.name, name, row["dim"], row["solver"], 1, budget)
+            solver = _METHODS.get(row["solver"], row["solver"])
+            trial = Trial(self.name, name, row["dim"], solver, 1, budget)
             yield (
                 trial._asdict()
                 | {"evaluations": spent, "best": None, "hits": row["hits"]}

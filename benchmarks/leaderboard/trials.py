@@ -139,6 +139,7 @@ class Solver(NamedTuple):
     module: str  # what is imported
     most: float = math.inf  # variables
     evaluations: float = math.inf  # for each variable
+    told: bool = False  # its budget, so that it runs differently with another one
 
 
 class Suite(ABC):
