@@ -21,6 +21,7 @@ import constrained
 import mixint
 import numpy as np
 
+from fmnes.integrations._coco_problems import Task, run
 from leaderboard.opponents import NOISY, OPPONENTS
 from leaderboard.trials import Functions, Problem, Solver, Start, Suite, Trial, Vector
 
@@ -102,25 +103,38 @@ class LargeScale(BBOB):
 
     def stored(self) -> Iterator[dict[str, Any]]:
         """Yield the runs of `fmnes coco` that docs/which-method.md shows."""
-        return iter(_archives())
+        for trial, kept in _archives().items():
+            record = kept.record
+            versions = {name: record[name] for name in ("fmnes", "numpy", "cma") if name in record}
+            rest = {"seconds": record["seconds"], "versions": versions}
+            yield trial._asdict() | _reached(record, kept.hits * kept.dim) | rest
+
+    def run_stored(self, trial: Trial) -> dict[str, Any]:
+        """Run a trial as `fmnes coco` does."""
+        record = _archives()[trial].record
+        task = Task(*(record[name] for name in Task._fields))
+        with tempfile.TemporaryDirectory() as folder:
+            again = run(Path(folder), task)
+            (log,) = Path(folder, task.folder).glob("data_*/*.dat")
+            text = log.read_text().split("\n", 1)[1]
+        return _reached(again, coco_summary.hits(text, trial.dim) * trial.dim)
 
 
 @cache
-def _archives() -> list[dict[str, Any]]:
-    rows = []
-    for run in coco_summary.read():
-        record, hits = run.record, run.hits[np.isfinite(run.hits)] * run.dim
-        name = _NAMES.get(run.solver, run.solver)
-        budget = int(record["budget"] * run.dim)
-        trial = Trial("bbob-largescale", f"f{run.function}", run.dim, name, run.instance, budget)
-        versions = {k: record[k] for k in ("fmnes", "numpy", "cma") if k in record}
-        rows.append(
-            trial._asdict()
-            | {"evaluations": record["evaluations"], "best": None}
-            | {"hits": [round(hit) for hit in hits], "seconds": record["seconds"]}
-            | {"versions": versions}
-        )
-    return rows
+def _archives() -> dict[Trial, coco_summary.Run]:
+    runs = {}
+    for one in coco_summary.read():
+        name = _NAMES.get(one.solver, one.solver)
+        budget = int(one.record["budget"] * one.dim)
+        key = Trial("bbob-largescale", f"f{one.function}", one.dim, name, one.instance, budget)
+        runs[key] = one
+    return runs
+
+
+def _reached(record: dict[str, Any], hits: Vector) -> dict[str, Any]:
+    """Return what a run of `fmnes coco` reached; it does not keep the best value."""
+    reached = [round(hit) for hit in hits if np.isfinite(hit)]
+    return {"evaluations": record["evaluations"], "best": None, "hits": reached}
 
 
 _NAMES = {"pycma-vd": "pycma VD", "cr-fm-nes-paper": "cr-fm-nes:paper"}

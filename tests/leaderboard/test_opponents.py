@@ -17,7 +17,8 @@ def test_every_opponent_starts(name):
     if name in KNOWN:
         pytest.xfail(KNOWN[name])
     quiet()
-    row = row_of(SUITES["rotated"], Trial("rotated", "sphere", 20, name, 1, 60))
+    suite = SUITES["rotated"]
+    row = row_of(suite, Trial("rotated", "sphere", 20, name, 1, 60), suite.run)
     assert row["evaluations"] == 60 or row["best"] <= 1e-10
     assert row["best"] < 1e5
 
