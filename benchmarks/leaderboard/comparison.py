@@ -11,6 +11,7 @@ from leaderboard.suites import SUITES
 from leaderboard.trials import Suite
 
 DEFAULT = "auto"  # the method that every table names, even if it has no trials there
+MOST = 0.8  # of the trials that a solver must have to be compared
 REFERENCES = (DEFAULT, "cr-fm-nes")  # the first that has trials says which are compared
 
 _OWN = {name for one in SUITES.values() for name, s in one.solvers.items() if s.package == "fmnes"}
@@ -99,9 +100,9 @@ def _size(budget: Budget) -> float:
 
 
 def _compared(budget: Budget, title: str, rows: Sequence[Mapping[str, Any]]) -> Comparison | None:
-    """Return the comparison of the trials that the reference and another package have.
+    """Return the comparison of the trials that all solvers have.
 
-    A solver that lacks some of them is left out.
+    A solver that lacks many of those that the reference and another package have is left out.
     """
     trials: dict[str, dict[tuple[str, int, int], Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: -row["budget"]):  # the smallest that suffices stays
@@ -112,11 +113,15 @@ def _compared(budget: Budget, title: str, rows: Sequence[Mapping[str, Any]]) -> 
         return None
     others = {key for name, have in trials.items() if name not in OWN for key in have}
     wanted = [key for key in trials[reference] if key in others] or [*trials[reference]]
-    complete = [name for name, have in trials.items() if set(wanted) <= have.keys()]
-    chosen = [trials[name][key] for name in complete for key in wanted]
-    runs = statistics.read(chosen, budget.suite.targets, budget)
-    order = sorted(complete, key=lambda name: -statistics.area(_of(runs, name)))
-    left_out = sorted(set(trials) - set(complete))
+    most = MOST * len(wanted)
+    chosen = [name for name, have in trials.items() if len(have.keys() & set(wanted)) >= most]
+    shared = [key for key in wanted if all(key in trials[name] for name in chosen)]
+    if not shared:
+        return None
+    common = [trials[name][key] for name in chosen for key in shared]
+    runs = statistics.read(common, budget.suite.targets, budget)
+    order = sorted(chosen, key=lambda name: -statistics.area(_of(runs, name)))
+    left_out = sorted(set(trials) - set(chosen))
     title = f"{title}, {_named(runs)}"
     return Comparison(budget.suite, title, reference, runs, order, left_out)
 

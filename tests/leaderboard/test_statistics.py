@@ -83,6 +83,17 @@ def test_only_trials_that_all_ran_are_compared():
     }  # nobody else ran f4
 
 
+def test_a_few_missing_trials_are_compared_for_nobody():
+    suite = SUITES["bbob-largescale"]
+    seeds = range(1, 11)
+    rows = [row(name, seed=seed) for name in ("auto", "a") for seed in seeds]
+    rows += [row("b", seed=seed) for seed in seeds if seed != 4]
+    rows += [row("c", seed=seed) for seed in seeds if seed > 3]
+    (found,) = comparisons(suite, rows)
+    assert (set(found.solvers), found.left_out) == ({"auto", "a", "b"}, ["c"])
+    assert {run.seed for run in found.runs} == {*seeds} - {4}
+
+
 def test_budgets_have_comparisons_of_their_own():
     suite = SUITES["bbob-largescale"]
     rows = [row("auto", budget=1000, hits=(5, 600)), row("a", budget=1000)]
