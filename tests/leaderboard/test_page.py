@@ -17,6 +17,20 @@ def test_the_tables_are_those_of_the_rows(found):
     assert with_tables(page, tables) == page, "run benchmarks/leaderboard report"
 
 
+def test_every_table_names_the_default_method(found):
+    for one in found:
+        text = report.standing(one) + report._left_out(one)
+        assert "**fmnes auto**" in text, one.title
+
+
+def test_the_sentences_count_who_is_first(found):
+    counted = [one for one in found if one.rivals and len(one.problems) >= report.FEW]
+    ours = [one for one in counted if one.reference == "auto"]
+    others = {one.title: [one.ranks[name].mean for name in one.rivals] for one in ours}
+    first = [one for one in ours if one.ranks["auto"].mean <= min(others[one.title])]
+    assert f"in {len(first)} of {len(ours)} comparisons" in report.sentences(found)
+
+
 def test_the_lines_of_the_picture_end_at_the_shares(found):
     pytest.importorskip("matplotlib", reason="needs the extra plot")
     from leaderboard import pictures, statistics
