@@ -188,7 +188,7 @@ def sentences(found: Sequence[Comparison]) -> str:
         f"{len(solvers)} solvers ran {trials} trials, on the same problems with the same budgets. "
         f"{label(DEFAULT)}, our default, has the best mean rank of all packages in {len(ahead)} of "
         f"{len(ahead + behind)} comparisons{_listed(ahead)}. "
-        f"Another package is better in {len(behind)}{_listed(behind, name_first=True)}."
+        f"Another package is better or as good in {len(behind)}{_listed(behind, name_first=True)}."
     )
 
 
@@ -205,10 +205,10 @@ def _listed(found: Sequence[Comparison], *, name_first: bool = False) -> str:
 
 
 def _better(comparison: Comparison) -> list[str]:
-    """Return the solvers of other packages with a better mean rank than ours."""
+    """Return the solvers of other packages whose mean rank is as good as ours, or better."""
     ranks = comparison.ranks
     ours = ranks[comparison.reference].mean
-    return [name for name in comparison.rivals if ranks[name].mean < ours]
+    return [name for name in comparison.rivals if ranks[name].mean <= ours]
 
 
 def _name(name: str) -> str:
