@@ -26,6 +26,7 @@ import pages
 from numpy.typing import NDArray
 
 import fmnes
+from fmnes.algorithms import METHODS
 
 KEPT = Path(__file__).parent / "results/mixint.jsonl"
 PAGE = Path(__file__).parents[1] / "docs/variables.md"
@@ -48,6 +49,7 @@ class Task(NamedTuple):
     high: Vector
     integers: int  # the first variables
     seed: int
+    factor: int = 1  # times the default population
 
     @property
     def width(self) -> Vector:
@@ -55,15 +57,20 @@ class Task(NamedTuple):
         return self.high - self.low + (np.arange(len(self.low)) < self.integers)
 
 
-def by_fmnes(method: str) -> Callable[[Task], None]:
+def by_fmnes(method: Any) -> Callable[[Task], None]:
     """A method of fmnes."""
 
     def run(task: Task) -> None:
         middle = (task.low + task.high) / 2
         integrality = np.arange(len(middle)) < task.integers
-        bounds = fmnes.Bounds(task.low, task.high)
         fmnes.minimize(
-            task.fun, middle, method=method, bounds=bounds, integrality=integrality, rng=task.seed
+            task.fun,
+            middle,
+            method=method,
+            bounds=fmnes.Bounds(task.low, task.high),
+            integrality=integrality,
+            popsize=METHODS[method].default_popsize(len(middle)) * task.factor,
+            rng=task.seed,
         )
 
     return run
@@ -80,6 +87,7 @@ def by_cmawm(task: Task) -> None:
         sigma=1 / 6,
         bounds=np.stack([task.low, task.high], axis=1) / scale[:, None],
         steps=np.where(whole, 1 / scale, 0.0),
+        population_size=_popsize(task),
         seed=task.seed,
     )
     while not opt.should_stop():
@@ -92,6 +100,11 @@ def by_cmawm(task: Task) -> None:
         opt.tell(told)
 
 
+def _popsize(task: Task) -> int:
+    """Return the default of both classes of cmaes, times the factor."""
+    return (4 + int(3 * np.log(len(task.low)))) * task.factor
+
+
 def by_catcmawm(task: Task) -> None:
     """CatCMA with margin of the package cmaes; it needs no scales for integers."""
     import cmaes
@@ -102,6 +115,7 @@ def by_catcmawm(task: Task) -> None:
         z_space=[
             list(np.arange(a, b + 1)) for a, b in zip(task.low[:n], task.high[:n], strict=True)
         ],
+        population_size=_popsize(task),
         seed=task.seed,
     )
     while not opt.should_stop():
@@ -121,6 +135,7 @@ def by_pycma(task: Task) -> None:
         "bounds": [list(task.low - 0.5 * whole), list(task.high + 0.5 * whole)],
         "integer_variables": list(range(task.integers)),
         "CMA_stds": list(task.width / 6),
+        "popsize_factor": task.factor,
         "seed": task.seed + 1,
         "verbose": -9,
     }

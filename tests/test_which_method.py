@@ -148,7 +148,7 @@ def solved(data, solver, dim, *functions):
 
 def test_what_auto_reaches(whole, stated):
     here, dims = stated["What auto reaches"], whole.dims
-    shares = {name: [percent(whole, name, d, *coco.ALL) for d in dims] for name in LINEAR + (AUTO,)}
+    shares = {name: [percent(whole, name, d, *coco.ALL) for d in dims] for name in (*LINEAR, AUTO)}
     best = [max(shares[name][i] for name in LINEAR) for i in range(4)]
     full = [percent(whole, CMA, d, *coco.ALL) for d in (20, 40)]
     assert texts([*shares[AUTO], *best, *full]) <= here

@@ -14,14 +14,15 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import coco_summary
 import constrained
 import mixint
 import numpy as np
 
-from leaderboard.opponents import OPPONENTS
+from fmnes.integrations._coco_problems import Task, run
+from leaderboard.opponents import NOISY, OPPONENTS
 from leaderboard.trials import Functions, Problem, Solver, Start, Suite, Trial, Vector
 
 TARGETS = tuple(float(target) for target in coco_summary.TARGETS)
@@ -102,25 +103,38 @@ class LargeScale(BBOB):
 
     def stored(self) -> Iterator[dict[str, Any]]:
         """Yield the runs of `fmnes coco` that docs/large-scale.md shows."""
-        return iter(_archives())
+        for trial, kept in _archives().items():
+            record = kept.record
+            versions = {name: record[name] for name in ("fmnes", "numpy", "cma") if name in record}
+            rest = {"seconds": record["seconds"], "versions": versions}
+            yield trial._asdict() | _reached(record, kept.hits * kept.dim) | rest
+
+    def run_stored(self, trial: Trial) -> dict[str, Any]:
+        """Run a trial as `fmnes coco` does."""
+        record = _archives()[trial].record
+        task = Task(*(record[name] for name in Task._fields))
+        with tempfile.TemporaryDirectory() as folder:
+            again = run(Path(folder), task)
+            (log,) = Path(folder, task.folder).glob("data_*/*.dat")
+            text = log.read_text().split("\n", 1)[1]
+        return _reached(again, coco_summary.hits(text, trial.dim) * trial.dim)
 
 
 @cache
-def _archives() -> list[dict[str, Any]]:
-    rows = []
-    for run in coco_summary.read():
-        record, hits = run.record, run.hits[np.isfinite(run.hits)] * run.dim
-        name = _NAMES.get(run.solver, run.solver)
-        budget = int(record["budget"] * run.dim)
-        trial = Trial("bbob-largescale", f"f{run.function}", run.dim, name, run.instance, budget)
-        versions = {k: record[k] for k in ("fmnes", "numpy", "cma") if k in record}
-        rows.append(
-            trial._asdict()
-            | {"evaluations": record["evaluations"], "best": None}
-            | {"hits": [round(hit) for hit in hits], "seconds": record["seconds"]}
-            | {"versions": versions}
-        )
-    return rows
+def _archives() -> dict[Trial, coco_summary.Run]:
+    runs = {}
+    for one in coco_summary.read():
+        name = _NAMES.get(one.solver, one.solver)
+        budget = int(one.record["budget"] * one.dim)
+        key = Trial("bbob-largescale", f"f{one.function}", one.dim, name, one.instance, budget)
+        runs[key] = one
+    return runs
+
+
+def _reached(record: dict[str, Any], hits: Vector) -> dict[str, Any]:
+    """Return what a run of `fmnes coco` reached; it does not keep the best value."""
+    reached = [round(hit) for hit in hits if np.isfinite(hit)]
+    return {"evaluations": record["evaluations"], "best": None, "hits": reached}
 
 
 _NAMES = {"pycma-vd": "pycma VD", "cr-fm-nes-paper": "cr-fm-nes:paper"}
@@ -131,8 +145,9 @@ class Noisy(BBOB):
 
     name = "bbob-noisy"
     about = "COCO's 30 functions under Gaussian, uniform and Cauchy noise"
-    dims = (20, 40)
+    dims = (10, 20, 40)
     functions = range(101, 131)
+    solvers: ClassVar = OPPONENTS | NOISY
 
     def budget(self, problem: str, dim: int) -> int:
         """Return 300 d."""
@@ -162,7 +177,8 @@ class MixInt(Functions):
     @staticmethod
     def _solve(name: str, start: Start) -> None:
         low, high = start.problem.low, start.problem.high
-        task = mixint.Task(start.fun, low, high, start.problem.integers, start.seed % 2**20)
+        seed, factor = start.seed % 2**20, 2**start.number
+        task = mixint.Task(start.fun, low, high, start.problem.integers, seed, factor)
         mixint.SOLVERS[name](task)
 
     def problems(self, dim: int) -> list[str]:
@@ -193,6 +209,9 @@ class MixInt(Functions):
         )
 
 
+_METHODS = {"fmnes": "cma-es", "fmnes auto": "auto"}  # in benchmarks/constrained.py, and here
+
+
 class Constrained(Suite):
     """The problems and the solvers of benchmarks/constrained.py."""
 
@@ -203,10 +222,12 @@ class Constrained(Suite):
     targets = tuple(float(target) for target in constrained.TARGETS)
 
     def __init__(self) -> None:
-        packages = {"fmnes": "fmnes", "fmnes auto": "fmnes", "pycma": "cma"}
+        packages = {"cma-es": "fmnes", "auto": "fmnes", "pycma": "cma"}
         self.solvers = {
-            name: Solver(solve, packages.get(name, "scipy"), packages.get(name, "scipy"))
-            for name, solve in constrained.SOLVERS.items()
+            (name := _METHODS.get(old, old)): Solver(
+                solve, packages.get(name, "scipy"), packages.get(name, "scipy")
+            )
+            for old, solve in constrained.SOLVERS.items()
         }
 
     def problems(self, dim: int) -> list[str]:
@@ -243,7 +264,8 @@ class Constrained(Suite):
             budget = self.budget("", row["dim"])
             spent = row["hits"][-1] if len(row["hits"]) == len(self.targets) else budget
             name = f"f{row['function']}"
-            trial = Trial(self.name, name, row["dim"], row["solver"], 1, budget)
+            solver = _METHODS.get(row["solver"], row["solver"])
+            trial = Trial(self.name, name, row["dim"], solver, 1, budget)
             yield (
                 trial._asdict()
                 | {"evaluations": spent, "best": None, "hits": row["hits"]}

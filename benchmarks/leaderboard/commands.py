@@ -156,13 +156,17 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    found = [
-        row
-        for name in options.suite
-        for row in rows.stored(name, options.results)
-        if (not options.problem or row["problem"] in options.problem)
-        and (not options.solver or row["solver"] in options.solver)
-        and (not options.dims or row["dim"] in options.dims)
-    ]
-    different = rows.verify(found, options.rows, options.seed, options.workers, print)
+    def wanted(row: rows.Row) -> bool:
+        chosen = (("problem", options.problem), ("solver", options.solver), ("dim", options.dims))
+        return all(not values or row[name] in values for name, values in chosen)
+
+    different = rows.verify(
+        options.suite,
+        wanted,
+        options.rows,
+        options.seed,
+        options.workers,
+        options.results,
+        lambda line: print(line, flush=True),
+    )
     return 1 if different else 0

@@ -1,16 +1,18 @@
-"""Which trials are compared: those that one of our methods ran and the others ran too."""
+"""Which trials are compared: those of one budget that ours and the others ran too."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from leaderboard import statistics
 from leaderboard.statistics import Rank, Run
 from leaderboard.suites import SUITES
 from leaderboard.trials import Suite
 
-REFERENCES = ("auto", "fmnes", "cr-fm-nes")  # the first that has trials says which are compared
+DEFAULT = "auto"  # the method that every table names, even if it has no trials there
+MOST = 0.8  # of the trials that a solver must have to be compared
+REFERENCES = (DEFAULT, "cr-fm-nes")  # the first that has trials says which are compared
 
 _OWN = {name for one in SUITES.values() for name, s in one.solvers.items() if s.package == "fmnes"}
 OWN = _OWN | {"fm-nes", "cr-fm-nes:paper"}  # the latter are in the rows of `fmnes coco` only
@@ -18,7 +20,36 @@ OWN = _OWN | {"fm-nes", "cr-fm-nes:paper"}  # the latter are in the rows of `fmn
 
 def label(solver: str) -> str:
     """Return the name of a solver for readers: which package, and which of its methods."""
-    return f"fmnes {solver}" if solver in OWN and not solver.startswith("fmnes") else solver
+    return f"fmnes {solver}" if solver in OWN else solver
+
+
+class Budget(NamedTuple):
+    """A class of trials: so many evaluations per variable, or as many as the suite says."""
+
+    suite: Suite
+    factor: float | None  # evaluations per variable; None: those of the suite
+
+    @classmethod
+    def of(cls, suite: Suite, row: Mapping[str, Any]) -> "Budget":
+        """Return the class of a row."""
+        own = row["budget"] == suite.budget(row["problem"], row["dim"])
+        return cls(suite, None if own else row["budget"] / row["dim"])
+
+    def __call__(self, problem: str, dim: int) -> int:
+        """Return the evaluations of a trial."""
+        if self.factor is None:
+            return self.suite.budget(problem, dim)
+        return round(self.factor * dim)
+
+    def admits(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a row is a trial of this class, or a longer one that begins as it.
+
+        A solver that is told its budget runs differently with another one.
+        """
+        budget = self(row["problem"], row["dim"])
+        solver = self.suite.solvers.get(row["solver"])
+        told = solver is not None and solver.told
+        return bool(row["budget"] == budget or (row["budget"] > budget and not told))
 
 
 @dataclass(frozen=True)
@@ -47,35 +78,58 @@ class Comparison:
         found = statistics.ranks(self.problems)
         return dict(sorted(found.items(), key=lambda one: one[1].mean))
 
+    @cached_property
+    def rivals(self) -> list[str]:
+        """The solvers of other packages, the best first."""
+        return [name for name in self.ranks if name not in OWN]
+
 
 def comparisons(suite: Suite, rows: Sequence[Mapping[str, Any]]) -> list[Comparison]:
-    """Return a comparison for each number of variables; of real problems one of all."""
-    if not suite.targets:
-        found = [_compared(suite, suite.name, rows)]
-    else:
-        dims = sorted({row["dim"] for row in rows})
-        found = [
-            _compared(suite, f"{suite.name}, d = {dim}", [row for row in rows if row["dim"] == dim])
-            for dim in dims
-        ]
+    """Return a comparison for each number of variables and budget; of real problems one of all."""
+    found = []
+    for dim in sorted({row["dim"] for row in rows}) if suite.targets else [None]:
+        here = [row for row in rows if dim in (None, row["dim"])]
+        title = suite.name if dim is None else f"{suite.name}, d = {dim}"
+        for budget in sorted({Budget.of(suite, row) for row in here}, key=_size):
+            found.append(_compared(budget, title, [row for row in here if budget.admits(row)]))
     return [one for one in found if one is not None and len(one.solvers) > 1]
 
 
-def _compared(suite: Suite, title: str, rows: Sequence[Mapping[str, Any]]) -> Comparison | None:
+def _size(budget: Budget) -> float:
+    return 0 if budget.factor is None else budget.factor
+
+
+def _compared(budget: Budget, title: str, rows: Sequence[Mapping[str, Any]]) -> Comparison | None:
+    """Return the comparison of the trials that all solvers have.
+
+    A solver that lacks many of those that the reference and another package have is left out.
+    """
     trials: dict[str, dict[tuple[str, int, int], Mapping[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: row["budget"]):  # the largest budget stays
+    for row in sorted(rows, key=lambda row: -row["budget"]):  # the smallest that suffices stays
         key = row["problem"], row["dim"], row["seed"]
         trials.setdefault(row["solver"], {})[key] = row
     reference = next((name for name in REFERENCES if name in trials), None)
     if reference is None:
         return None
-    wanted = trials[reference].keys()
-    complete = [name for name, have in trials.items() if wanted <= have.keys()]
-    chosen = [trials[name][key] for name in complete for key in wanted]
-    runs = statistics.read(chosen, suite.targets)
-    order = sorted(complete, key=lambda name: -statistics.area(_of(runs, name)))
-    left_out = sorted(set(trials) - set(complete))
-    return Comparison(suite, title, reference, runs, order, left_out)
+    others = {key for name, have in trials.items() if name not in OWN for key in have}
+    wanted = [key for key in trials[reference] if key in others] or [*trials[reference]]
+    most = MOST * len(wanted)
+    chosen = [name for name, have in trials.items() if len(have.keys() & set(wanted)) >= most]
+    shared = [key for key in wanted if all(key in trials[name] for name in chosen)]
+    if not shared:
+        return None
+    common = [trials[name][key] for name in chosen for key in shared]
+    runs = statistics.read(common, budget.suite.targets, budget)
+    order = sorted(chosen, key=lambda name: -statistics.area(_of(runs, name)))
+    left_out = sorted(set(trials) - set(chosen))
+    title = f"{title}, {_named(runs)}"
+    return Comparison(budget.suite, title, reference, runs, order, left_out)
+
+
+def _named(runs: Sequence[Run]) -> str:
+    """Return the evaluations per variable, or the least and the most of them."""
+    factors = sorted({round(run.budget / run.dim) for run in runs})
+    return " to ".join(f"{factor} d" for factor in factors[:: max(1, len(factors) - 1)])
 
 
 def _of(runs: Iterable[Run], solver: str) -> list[Run]:

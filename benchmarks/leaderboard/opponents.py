@@ -48,6 +48,23 @@ def by_pycma(kind: str, start: Start) -> None:
         es.tell(x, start.fun.many(x).tolist())
 
 
+def by_pycma_with_reevaluations(start: Start) -> None:
+    """The noise handling of pycma with a full matrix, as its documentation shows it.
+
+    Some points are evaluated again. Where ranks change, it takes medians of more and more
+    evaluations, and larger steps.
+    """
+    import cma
+
+    options: dict[str, Any] = {"popsize_factor": 2**start.number, "tolfacupx": np.inf}
+    es = pycma("full", start.x0, start.sigma0, seed=start.seed, **options)
+    handler = cma.NoiseHandler(es.N, maxevals=[1, 1, 30])
+    while not es.stop():
+        x, values = es.ask_and_eval(start.fun, evaluations=handler.evaluations)
+        es.tell(x, values)
+        es.sigma *= handler(x, values, start.fun, es.ask)
+
+
 def by_cmaes(kind: str, start: Start, **options: Any) -> None:
     """The package cmaes: CMA, or SepCMA."""
     import cmaes
@@ -141,9 +158,9 @@ def by_fcmaes(start: Start) -> None:
     bounds = Bounds(start.problem.low, start.problem.high)
     np.random.seed(start.seed % 2**32)  # noqa: NPY002 - it draws how long the first part is
     optimizer = de_cma(max_evaluations=start.budget)
-    optimizer.minimize(
-        _quiet(start), bounds, _inside(start), start.sigma0, np.random.default_rng(start.seed)
-    )
+    sigma = 2 * start.sigma0 / (bounds.ub - bounds.lb)  # in variables from -1 to 1
+    rng = np.random.default_rng(start.seed)
+    optimizer.minimize(_quiet(start), bounds, _inside(start), sigma, rng)
     if start.fun.done:
         raise DoneError
 
@@ -217,14 +234,17 @@ OPPONENTS = {
     "evosax CR-FM-NES": Solver(partial(by_evosax, "CR_FM_NES"), "evosax", "evosax"),
     "evosax LM-MA-ES": Solver(partial(by_evosax, "LM_MA_ES"), "evosax", "evosax"),
     "evosax OpenES": Solver(partial(by_evosax, "Open_ES"), "evosax", "evosax"),
-    "nevergrad NGOpt": Solver(partial(by_nevergrad, "NGOpt"), "nevergrad", "nevergrad"),
+    "nevergrad NGOpt": Solver(partial(by_nevergrad, "NGOpt"), "nevergrad", "nevergrad", told=True),
     "SciPy DE": Solver(by_differential_evolution, "scipy", "scipy"),
     "SciPy dual annealing": Solver(by_dual_annealing, "scipy", "scipy"),
-    "fcmaes DE-CMA": Solver(by_fcmaes, "fcmaes", "fcmaes", most=1000),
+    "fcmaes DE-CMA": Solver(by_fcmaes, "fcmaes", "fcmaes", most=1000, told=True),
     "Py-BOBYQA": Solver(by_bobyqa, "Py-BOBYQA", "pybobyqa", most=100, evaluations=200),
     "TuRBO": Solver(bayesian.turbo, "botorch", "botorch", most=300, evaluations=200),
     "Optuna TPE": Solver(by_optuna, "optuna", "optuna", most=100, evaluations=200),
     "random": Solver(by_random, "numpy", "numpy"),
+}
+NOISY = {  # for problems with noise only
+    "pycma noise handling": Solver(by_pycma_with_reevaluations, "cma", "cma", most=200),
 }
 
 

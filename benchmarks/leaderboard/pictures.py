@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RED, BLUE = style.VERMILION, style.BLUE
-OURS = {"auto": RED, "fmnes": RED, "cr-fm-nes": BLUE}  # in every picture, with thick lines
+OURS = {"auto": RED, "cr-fm-nes": BLUE}  # in every picture, with thick lines
 OTHERS = (style.GREEN, style.PURPLE, style.ORANGE, style.SKY, style.BLACK, "#999999")
 MOST = 8  # lines in one panel
 

@@ -10,24 +10,24 @@ import numpy as np
 from pages import table, with_tables
 
 from leaderboard import pictures, rows, statistics
-from leaderboard.comparison import OWN, Comparison, comparisons, label
-from leaderboard.rotated import PUBLISHED
+from leaderboard.comparison import DEFAULT, OWN, Comparison, comparisons, label
+from leaderboard.rotated import PUBLISHED, place
 from leaderboard.statistics import Run
 from leaderboard.suites import SUITES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/leaderboard.md"
 PICTURE = ROOT / "docs/pictures/leaderboard.png"
-FRONT = ("bbob-largescale, d = 40", "real", "bbob-mixint, d = 20")
-CLOSE = 0.02  # areas within two per cent count as equal
+FRONT = ("bbob-largescale, d = 40, 300 d", "real", "bbob-mixint, d = 20")  # how titles begin
+
+FEW = 5  # a comparison of fewer problems does not count in the sentences
 
 
 def write(folder: Path, out: Path) -> Path:
     """Write the page, its picture and the HTML page; return the path of the latter."""
     found = all_comparisons(folder)
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), tables(found)), encoding="utf-8")
-    in_front = [one for title in FRONT for one in found if one.title == title]
-    if in_front:
+    if in_front := front(found):
         pictures.front(in_front).savefig(PICTURE, dpi=150)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(as_html(found), encoding="utf-8")
@@ -41,6 +41,12 @@ def all_comparisons(folder: Path = rows.FOLDER) -> list[Comparison]:
         for suite in SUITES.values()
         for comparison in comparisons(suite, rows.all_rows(suite, folder))
     ]
+
+
+def front(found: Sequence[Comparison]) -> list[Comparison]:
+    """Return the comparisons of the picture: the first one of each title."""
+    first = (next((one for one in found if one.title.startswith(title)), None) for title in FRONT)
+    return [one for one in first if one is not None]
 
 
 def tables(found: Sequence[Comparison]) -> dict[str, str]:
@@ -79,48 +85,47 @@ def standing(comparison: Comparison) -> str:
 
 
 def _left_out(comparison: Comparison) -> str:
-    if not comparison.left_out:
+    names = comparison.left_out + [DEFAULT] * (DEFAULT not in comparison.solvers)
+    if not names:
         return ""
-    names = ", ".join(map(_name, comparison.left_out))
-    return f"\n\nNot in this table, because they ran some of the trials only: {names}."
+    listed = ", ".join(map(_name, dict.fromkeys(names)))
+    return f"\n\nNot in this table, because they did not run all of these trials: {listed}."
 
 
 def summary(found: Sequence[Comparison]) -> str:
-    """Return where our best method stands in each comparison."""
+    """Return where our default method, or another one of ours, stands in each comparison."""
     lines = []
     for one in found:
-        ranks, order = one.ranks, list(one.ranks)
-        place = order.index(one.reference) + 1
-        others = _rivals(one)
+        ranks, order, others = one.ranks, list(one.ranks), one.rivals
         trials = len(one.of(one.reference))
         lines.append(
             [
                 one.title,
                 f"{len(one.problems)} ({trials} trials)",
-                _budget(one),
-                f"{place} of {len(order)} ({label(one.reference)})",
-                _rank(ranks[one.reference]),
-                f"{_name(others[0])}: {_rank(ranks[others[0]])}" if others else "",
+                f"{order.index(one.reference) + 1} of {len(order)}",
+                f"{_name(one.reference)}: {_rank(ranks[one.reference])}",
+                f"{_name(others[0])}: {_rank(ranks[others[0]])}" if others else "none ran",
             ]
         )
-    titles = ["suite", "problems", "budget", "our place", "our mean rank", "best other package"]
+    titles = ["suite, variables, budget", "problems", "our place", "our mean rank", "best other"]
     return table(titles, lines)
 
 
 def losses(found: Sequence[Comparison]) -> str:
-    """Return on which problems another package is ahead of ours by more than two per cent."""
+    """Return on which problems another package ends more than two per cent ahead of ours."""
     lines = []
-    for one in filter(_rivals, found):
+    for one in found:
         lost: dict[str, list[str]] = defaultdict(list)
         for problem in one.problems:
-            areas = {name: statistics.area(runs) for name, runs in problem.items()}
-            other = max(_rivals(one), key=areas.__getitem__)
-            if areas[one.reference] < (1 - CLOSE) * areas[other]:
-                lost[other].append(problem[other][0].problem)
+            ended = {name: statistics.final(of, one.suite.targets) for name, of in problem.items()}
+            for other in sorted(one.rivals, key=ended.__getitem__)[:1]:
+                if statistics.behind(ended[one.reference], ended[other]):
+                    lost[other].append(problem[other][0].problem)
         for other, names in sorted(lost.items(), key=lambda item: -len(item[1])):
             count = f"{len(names)} of {len(one.problems)}"
-            lines.append([one.title, other, count, ", ".join(names)])
-    return table(["suite", "best other", "problems", "which"], lines) if lines else "None."
+            lines.append([one.title, _name(one.reference), other, count, ", ".join(names)])
+    titles = ["suite, variables, budget", "ours", "who is first", "problems", "which"]
+    return table(titles, lines) if lines else "None."
 
 
 def values(comparison: Comparison) -> str:
@@ -128,7 +133,7 @@ def values(comparison: Comparison) -> str:
     groups = statistics.grouped(comparison.runs)
     lines = []
     for (problem, _), by_solver in groups.items():
-        found = {n: statistics.medians(r, lambda run: run.best) for n, r in by_solver.items()}
+        found = {name: statistics.medians(_bests(runs)) for name, runs in by_solver.items()}
         least = min(middle for middle, _, _ in found.values())
         cells = []
         for name in comparison.solvers:
@@ -145,49 +150,65 @@ def beside_published(comparison: Comparison) -> str:
     """Return our running times to 1e-10 beside the best of the 77 published optimizers."""
     lines = []
     for (problem, _), by_solver in sorted(statistics.grouped(comparison.runs).items()):
-        published = PUBLISHED[problem][0]
-        cells = [_reached(by_solver[name]) for name in comparison.solvers]
-        first, value, evaluations = published
+        first, value, evaluations = PUBLISHED[problem][0]
         best = f"{evaluations:.2g}" if value <= 1e-10 else f"{value:.3g} at {evaluations:.2g}"
+        cells = [_reached(by_solver[name]) for name in comparison.solvers]
         lines.append([problem, f"{first}: {best}", *cells])
     titles = ["function", "best published median", *map(_name, comparison.solvers)]
     return (
-        "Evaluations to 1e-10 (expected running time), or the median value at the end:\n\n"
-        + table(titles, lines)
+        "Evaluations to 1e-10 (expected running time), or the median value at the end. In brackets "
+        "the place that a solver would have among the 77 published ones:\n\n" + table(titles, lines)
     )
 
 
 def _reached(runs: Sequence[Run]) -> str:
+    """Return the running time or the median value, and the place among the published ones."""
     time = statistics.running_time(runs)
     if math.isfinite(time):
-        return f"{time:.2e}"
-    return f"{np.median([run.best for run in runs]):.3g} at {runs[0].budget:.2g}"
+        text = f"{time:.2e}"
+    elif any(run.best is None for run in runs):
+        text = "not known"
+    else:
+        text = f"{statistics.medians(_bests(runs))[0]:.3g} at {runs[0].budget:.2g}"
+    return f"{text} ({place(runs)})"
+
+
+def _bests(runs: Sequence[Run]) -> list[float]:
+    return [run.best for run in runs if run.best is not None]
 
 
 def sentences(found: Sequence[Comparison]) -> str:
-    """Return three sentences: how much was compared, where nobody is better, and where one is."""
-    found = list(filter(_rivals, found))
-    trials = sum(len(one.runs) for one in found)
+    """Return three sentences: what was compared, where ours is first, and where it is not."""
+    found = [one for one in found if one.rivals and len(one.problems) >= FEW]
+    ahead = [one for one in found if one.reference == DEFAULT and not _better(one)]
+    behind = [one for one in found if one.reference == DEFAULT and _better(one)]
     solvers = {name for one in found for name in one.solvers}
-    places = {}
-    for one in found:
-        ranks = one.ranks
-        places[one.title] = sum(
-            rank.mean < ranks[one.reference].mean for name, rank in ranks.items() if name not in OWN
-        )
-    first = [title for title, better in places.items() if better == 0]
-    behind = [title for title, better in places.items() if better]
+    trials = sum(len(one.runs) for one in found)
     return (
-        f"{len(solvers)} solvers ran {trials} trials on the same problems with the same budgets "
-        f"and their own defaults. In {len(first)} of {len(found)} comparisons no other package has "
-        f"a better mean rank than ours: {'; '.join(first) or 'none'}. "
-        f"In the others one has: {'; '.join(behind) or 'none'}."
+        f"{len(solvers)} solvers ran {trials} trials, on the same problems with the same budgets. "
+        f"{label(DEFAULT)}, our default, has the best mean rank of all packages in {len(ahead)} of "
+        f"{len(ahead + behind)} comparisons{_listed(ahead)}. "
+        f"Another package is better or as good in {len(behind)}{_listed(behind, name_first=True)}."
     )
 
 
-def _rivals(comparison: Comparison) -> list[str]:
-    """Return the solvers of other packages, the best first."""
-    return [name for name in comparison.ranks if name not in OWN]
+def _listed(found: Sequence[Comparison], *, name_first: bool = False) -> str:
+    """Return the suites with their numbers of variables, and who is first there."""
+    dims: dict[str, list[str]] = defaultdict(list)
+    for one in found:
+        who = f" ({one.rivals[0]})" if name_first else ""
+        of_suite = dims[one.suite.name + who]
+        if one.suite.targets:
+            of_suite += {f"{run.dim}" for run in one.runs} - {*of_suite}
+    texts = [f"{name}{', d = ' if of else ''}{', '.join(of)}" for name, of in dims.items()]
+    return f": {'; '.join(texts)}" if texts else ""
+
+
+def _better(comparison: Comparison) -> list[str]:
+    """Return the solvers of other packages whose mean rank is as good as ours, or better."""
+    ranks = comparison.ranks
+    ours = ranks[comparison.reference].mean
+    return [name for name in comparison.rivals if ranks[name].mean <= ours]
 
 
 def _name(name: str) -> str:
@@ -196,11 +217,6 @@ def _name(name: str) -> str:
 
 def _rank(rank: statistics.Rank) -> str:
     return f"{rank.mean:.1f} [{rank.low:.1f}, {rank.high:.1f}]"
-
-
-def _budget(comparison: Comparison) -> str:
-    budgets = sorted({round(run.budget / run.dim) for run in comparison.runs})
-    return f"{budgets[0]} d" if len(budgets) == 1 else f"{budgets[0]} d to {budgets[-1]} d"
 
 
 # === The page for a browser ===

@@ -32,15 +32,30 @@ def stored(suite: str, folder: Path = FOLDER) -> list[Row]:
 def all_rows(suite: Suite, folder: Path = FOLDER) -> list[Row]:
     """Return the rows of a suite, those of other benchmarks too."""
     own = stored(suite.name, folder)
+    return own + _of_others(suite, own)
+
+
+def _of_others(suite: Suite, own: Sequence[Row]) -> list[Row]:
     known = {trial_of(row) for row in own}
-    return own + [row for row in suite.stored() if trial_of(row) not in known]
+    return [row for row in suite.stored() if trial_of(row) not in known]
 
 
 def run_one(trial: Trial) -> Row:
     """Run a trial in this process, and return its row; of one that fails only its error."""
+    return _row(trial, SUITES[trial.suite].run)
+
+
+def run_again(task: tuple[Trial, bool]) -> Row:
+    """Run a trial in this process; true: as the other benchmark did that has stored it."""
+    trial, of_other = task
+    suite = SUITES[trial.suite]
+    return _row(trial, suite.run_stored if of_other else suite.run)
+
+
+def _row(trial: Trial, run: Callable[[Trial], Row]) -> Row:
     quiet()
     try:
-        return row_of(SUITES[trial.suite], trial)
+        return row_of(SUITES[trial.suite], trial, run)
     except Exception as error:  # noqa: BLE001 - other packages may raise anything
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -74,24 +89,38 @@ def run(trials: Sequence[Trial], workers: int, folder: Path = FOLDER) -> int:
 
 
 def verify(
-    rows: Iterable[Row], count: int, seed: int, workers: int, say: Callable[[str], None]
+    suites: Iterable[str],
+    wanted: Callable[[Row], bool],
+    count: int,
+    seed: int,
+    workers: int,
+    folder: Path,
+    say: Callable[[str], None],
 ) -> int:
-    """Run some of the rows again, and return how many came out differently."""
-    rows = list(rows)
-    chosen = random.Random(seed).sample(rows, min(count, len(rows)))
-    kept = {trial_of(row): row for row in chosen}
+    """Run some of the rows again, and return how many came out differently.
+
+    Rows of other benchmarks are among them, as those in the archives of `fmnes coco`.
+    """
+    found = []
+    for name in suites:
+        own = stored(name, folder)
+        found += [(row, False) for row in own if wanted(row)]
+        found += [(row, True) for row in _of_others(SUITES[name], own) if wanted(row)]
+    chosen = random.Random(seed).sample(found, min(count, len(found)))
+    kept = {(trial_of(row), of_other): row for row, of_other in chosen}
     different = 0
-    for trial, again in run_all(run_one, list(kept), workers):
-        wrong = differences(kept[trial], again)
+    for task, again in run_all(run_again, list(kept), workers):
+        row, (trial, _) = kept[task], task
+        wrong = differences(row, again)
         different += bool(wrong)
         say(f"{'DIFFERENT' if wrong else 'the same '}  {' '.join(map(str, trial))}")
         if "error" in again:
             say(f"    it fails: {again['error']}")
             continue
         for name in wrong:
-            say(f"    {name}: expected {_short(kept[trial][name])}, got {_short(again.get(name))}")
-        if wrong and kept[trial]["versions"] != again["versions"]:
-            say(f"    versions: stored {kept[trial]['versions']}, here {again['versions']}")
+            say(f"    {name}: expected {_short(row[name])}, got {_short(again.get(name))}")
+        if wrong and row["versions"] != again["versions"]:
+            say(f"    versions: stored {row['versions']}, here {again['versions']}")
     return different
 
 

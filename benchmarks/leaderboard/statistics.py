@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from leaderboard.trials import Vector
 
 RESAMPLES = 1000
+CLOSE = 0.02  # results within two per cent count as equal
 RELATIVE = 10 ** np.linspace(0, -3, 51)  # targets, as a share of (first value - best known)
 
 
@@ -29,19 +30,19 @@ class Run(NamedTuple):
     budget: int
     evaluations: int
     hits: NDArray[np.float64]  # one for each target, infinite if not reached
-    best: float  # the best value within the budget, NaN if only hits are known
+    best: float | None  # the best value within the budget, infinite if all failed; None: not known
 
 
-def read(rows: Iterable[Mapping[str, Any]], targets: Sequence[float]) -> list[Run]:
-    """Return the runs of rows; those of a problem and dimension at their smallest budget."""
+def read(
+    rows: Iterable[Mapping[str, Any]],
+    targets: Sequence[float],
+    budget_of: Callable[[str, int], int],
+) -> list[Run]:
+    """Return the runs of rows, each up to the budget of its problem and dimension."""
     rows = list(rows)
-    smallest: dict[tuple[str, int], int] = {}
-    for row in rows:
-        key = row["problem"], row["dim"]
-        smallest[key] = min(smallest.get(key, row["budget"]), row["budget"])
     runs = []
     for row in rows:
-        budget = smallest[row["problem"], row["dim"]]
+        budget = budget_of(row["problem"], row["dim"])
         hits = np.full(len(targets), np.inf)
         reached = [hit for hit in row.get("hits", ()) if hit <= budget]
         hits[: len(reached)] = reached
@@ -57,27 +58,37 @@ def read(rows: Iterable[Mapping[str, Any]], targets: Sequence[float]) -> list[Ru
     return runs if targets else with_targets(runs, rows)
 
 
-def _best(row: Mapping[str, Any], budget: int) -> float:
+def _best(row: Mapping[str, Any], budget: int) -> float | None:
+    """Return the best value; a failed evaluation, NaN, is worse than all others."""
     if "curve" in row:
-        return min((value for spent, value in row["curve"] if spent <= budget), default=math.inf)
-    exact = row["best"] is not None and row["budget"] == budget
-    return float(row["best"]) if exact else math.nan
+        values = [value for spent, value in row["curve"] if spent <= budget]
+        return min(map(_or_infinite, values), default=math.inf)
+    if row["best"] is None or row["budget"] != budget:
+        return None
+    return _or_infinite(row["best"])
+
+
+def _or_infinite(value: float) -> float:
+    return math.inf if math.isnan(value) else float(value)
 
 
 def with_targets(runs: Sequence[Run], rows: Sequence[Mapping[str, Any]]) -> list[Run]:
     """Return runs with hits of targets between the median first value and the best known."""
     first, least = defaultdict(list), defaultdict(lambda: math.inf)
-    for row in rows:
-        key = row["problem"], row["dim"]
-        first[key].append(row["curve"][0][1])
-        least[key] = min(least[key], row["best"])
+    for run, row in zip(runs, rows, strict=True):
+        key = run.problem, run.dim
+        first[key] += [value for _, value in row["curve"] if math.isfinite(value)][:1]
+        least[key] = min(least[key], math.inf if run.best is None else run.best)
     found = []
     for run, row in zip(runs, rows, strict=True):
         key = run.problem, run.dim
+        if not math.isfinite(least[key]):
+            raise ValueError(f"curve: expected a finite value on {run.problem}, got none")
         targets = least[key] + (float(np.median(first[key])) - least[key]) * RELATIVE
-        spent, values = np.array(row["curve"], dtype=float).T
+        points = [(spent, _or_infinite(value)) for spent, value in row["curve"]]
+        spent, values = np.array(points, dtype=float).reshape(-1, 2).T
         reached = values[:, None] <= targets
-        at = np.where(reached.any(axis=0), spent[reached.argmax(axis=0)], np.inf)
+        at = np.where(reached, spent[:, None], np.inf).min(axis=0, initial=np.inf)
         found.append(run._replace(hits=np.where(at <= run.budget, at, np.inf)))
     return found
 
@@ -106,12 +117,14 @@ def area(runs: Sequence[Run]) -> float:
 
     It is 1 for a run that has reached all targets with d evaluations, and 0 for one that never
     reaches any: how much is reached, and how soon. It begins at d, because some packages evaluate
-    the starting point and others do not, which would weigh heavily on a log scale.
+    the starting point and others do not, which would weigh heavily on a log scale; with less than
+    10 d evaluations it begins at a tenth of the budget.
     """
     parts = []
     for run in runs:
-        spent = np.clip(run.hits, run.dim, run.budget) / run.dim
-        parts.append(np.mean(1 - np.log(spent) / np.log(run.budget / run.dim)))
+        begin = min(run.dim, run.budget / 10)
+        spent = np.clip(run.hits, begin, run.budget) / begin
+        parts.append(np.mean(1 - np.log(spent) / np.log(run.budget / begin)))
     return float(np.mean(parts))
 
 
@@ -163,6 +176,8 @@ def ranks(problems: Sequence[Mapping[str, Sequence[Run]]]) -> dict[str, Rank]:
     means, drawn = [], []  # of the areas: of all runs, and of each sample
     for problem in problems:
         areas = [np.array([area([run]) for run in problem[name]]) for name in names]
+        if np.isnan(np.concatenate(areas)).any():
+            raise ValueError(f"problems: expected areas, got NaN on {problem[names[0]][0].problem}")
         means.append([of.mean() for of in areas])
         drawn.append([rng.choice(of, (RESAMPLES, of.size)).mean(axis=1) for of in areas])
     mean = _ranks(np.array(means)).mean(axis=0)
@@ -180,8 +195,39 @@ def _ranks(areas: Vector) -> Vector:
     return np.asarray(1 + (others > mine).sum(axis=-1) + equal / 2)
 
 
-def medians(runs: Sequence[Run], of: Callable[[Run], float]) -> tuple[float, float, float]:
-    """Return the median and the quartiles of something over runs."""
-    values = np.array([of(run) for run in runs])
-    low, middle, high = np.percentile(values, [25, 50, 75])
+def medians(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the median and the quartiles; infinite values, of runs that failed, are allowed."""
+    if np.isnan(values).any():
+        raise ValueError(f"values: expected no NaN, got {[*values]}")
+    with np.errstate(invalid="ignore"):
+        found = np.percentile(values, [25, 50, 75])
+    low, middle, high = np.where(np.isnan(found), np.inf, found)  # between infinite ones
     return float(middle), float(low), float(high)
+
+
+def final(runs: Sequence[Run], targets: Sequence[float]) -> tuple[float, float]:
+    """Return the median of what runs ended with, and of the evaluations; smaller is better.
+
+    The first is the last target reached or, in suites without targets, the best value. The second
+    is infinite unless the last target was reached.
+    """
+    if not targets:
+        return float(np.median([_known(run) for run in runs])), math.inf
+    count = [int(np.isfinite(run.hits).sum()) for run in runs]
+    values = [math.inf, *targets]
+    ended = float(np.median([values[n] for n in count]))
+    return ended, float(np.median([run.hits[-1] for run in runs]))
+
+
+def _known(run: Run) -> float:
+    if run.best is None:
+        raise ValueError(f"best: expected a value for {run.solver} on {run.problem}, got None")
+    return run.best
+
+
+def behind(ours: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Return whether one `final` is more than two per cent worse than another."""
+    mine, best = ours[0], other[0]
+    if mine == best:
+        return ours[1] > (1 + CLOSE) * other[1]
+    return mine > best + CLOSE * abs(best)

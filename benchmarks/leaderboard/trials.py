@@ -139,6 +139,7 @@ class Solver(NamedTuple):
     module: str  # what is imported
     most: float = math.inf  # variables
     evaluations: float = math.inf  # for each variable
+    told: bool = False  # its budget, so that it runs differently with another one
 
 
 class Suite(ABC):
@@ -170,6 +171,10 @@ class Suite(ABC):
     def stored(self) -> Iterable[dict[str, Any]]:
         """Yield rows that other benchmarks have stored."""
         return ()
+
+    def run_stored(self, trial: Trial) -> dict[str, Any]:
+        """Run a trial of `stored` as the other benchmark did, and return what was reached."""
+        return self.run(trial)
 
 
 class Functions(Suite):
@@ -206,12 +211,13 @@ def run_solver(solver: Solver, problem: Problem, counter: Counter, trial: Trial)
         pass
 
 
-def row_of(suite: Suite, trial: Trial) -> dict[str, Any]:
-    """Run a trial, and return its row."""
+def row_of(suite: Suite, trial: Trial, run: Callable[[Trial], dict[str, Any]]) -> dict[str, Any]:
+    """Run a trial with `suite.run` or `suite.run_stored`, and return its row."""
     begun = time.perf_counter()
-    reached = suite.run(trial)
+    reached = run(trial)
     seconds = round(time.perf_counter() - begun, 3)
-    packages = {"fmnes", "numpy", suite.solvers[trial.solver].package}
+    solver = suite.solvers.get(trial.solver)  # other benchmarks have other ones too
+    packages = {"numpy"} if solver is None else {"fmnes", "numpy", solver.package}
     versions = {name: metadata.version(name) for name in sorted(packages) if name != "fmnes"}
     import fmnes
 

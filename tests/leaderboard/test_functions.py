@@ -30,7 +30,7 @@ def by_loops(name, y):
         return 10 * n + sum(a * a - 10 * math.cos(2 * math.pi * a) for a in z)
     if name == "michalewicz":
         waves = (math.sin((i + 1) * a * a / math.pi) ** 20 for i, a in enumerate(y))
-        return -sum(math.sin(a) * w for a, w in zip(y, waves, strict=True))
+        return len(y) - sum(math.sin(a) * w for a, w in zip(y, waves, strict=True))
     if name == "bohachevsky":
         return sum(
             a * a + 2 * b * b
@@ -62,6 +62,24 @@ def test_the_twenty_functions_have_their_minimum_where_it_is_known():
         assert rotated.values(name, x[None])[0] == pytest.approx(value, abs=1e-9)
         around = rotated.values(name, x + 0.7 * rng.normal(size=(50, 6)))
         assert (around >= value).all(), name
+
+
+def test_the_infimum_of_michalewicz_is_nothing():
+    y = np.linspace(-3000, 3000, 600_001)
+    for k in range(1, 6):  # of the last variable, where the others are 0
+        points = np.zeros((len(y), k))
+        points[:, -1] = y
+        values = rotated.michalewicz(points) - (k - 1)
+        assert values.min() >= 0
+        assert values.min() < 1e-3
+
+
+def test_budgets_are_those_of_the_published_medians():
+    suite = rotated.Rotated()
+    assert suite.budget("ellipsoid", 2000) == 5_000_000
+    assert suite.budget("discus", 2000) == 5_300_000  # of the best that did not reach 1e-10
+    assert suite.budget("sphere", 2000) == 5_000_000  # all five reached it
+    assert suite.budget("ellipsoid", 20) == 50_000
 
 
 def test_functions_of_the_length_do_not_see_the_rotation():

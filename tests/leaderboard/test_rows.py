@@ -62,6 +62,19 @@ def test_verify_finds_a_changed_row(uninterrupted, tmp_path, capsys):
     assert capsys.readouterr().out.count("DIFFERENT") == 1
 
 
+def test_verify_runs_rows_of_other_benchmarks_again(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("cocoex", reason="needs the extra coco")
+    given = ["--dims", "20", "--workers", "1", "--results", str(tmp_path), "--rows", "1"]
+    chosen = ["verify", "--suite", "bbob-largescale", "--solver", "cr-fm-nes", "--problem", "f1"]
+    assert commands.main([*chosen, *given]) == 0
+    assert "the same   bbob-largescale f1 20 cr-fm-nes" in capsys.readouterr().out
+    chosen = ["verify", "--suite", "bbob-constrained", "--solver", "auto", "--problem", "f1"]
+    assert commands.main([*chosen, "--dims", "2", *given[2:]]) == 0
+    other = {"hits": [1], "versions": {}}
+    monkeypatch.setattr(rows, "run_all", lambda function, tasks, workers: [(tasks[0], other)])
+    assert commands.main([*chosen, "--dims", "2", *given[2:]]) == 1
+
+
 def test_stored_rows_are_unique_and_of_known_suites():
     for name, suite in SUITES.items():
         found = rows.stored(name)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from leaderboard import statistics
+from leaderboard import report, rotated, statistics
 from leaderboard.comparison import comparisons
 from leaderboard.statistics import Run
 from leaderboard.suites import SUITES
@@ -36,6 +36,8 @@ def test_the_area_is_between_nothing_and_everything_at_once():
     assert statistics.area([run("a", [INF, INF])]) == 0
     half = run("a", [20, INF], budget=200)  # 20 is halfway between 2 and 200 on a log scale
     assert statistics.area([half]) == pytest.approx(0.25)
+    short = run("a", [10 * math.sqrt(10), INF], budget=100, dim=1000)  # from a tenth of the budget
+    assert statistics.area([short]) == pytest.approx(0.25)
 
 
 def test_profiles_by_hand():
@@ -70,24 +72,109 @@ def row(solver, problem="f1", seed=1, budget=1000, hits=(5,), dim=20):
     }
 
 
-def test_only_trials_that_all_ran_are_compared_at_the_smallest_budget():
+def test_only_trials_that_all_ran_are_compared():
     suite = SUITES["bbob-largescale"]
-    rows = [row("auto"), row("auto", "f2"), row("a", budget=500, hits=(5, 700)), row("a", "f2")]
+    rows = [row("auto"), row("auto", "f2"), row("auto", "f4"), row("a"), row("a", "f2")]
     rows += [row("b"), row("a", "f3"), row("a", seed=2)]
-    (found,) = comparisons(suite, [*rows, row("auto", hits=(5, 600))])
+    (found,) = comparisons(suite, rows)
     assert (found.reference, set(found.solvers), found.left_out) == ("auto", {"auto", "a"}, ["b"])
     assert {(r.problem, r.solver, r.seed) for r in found.runs} == {
         (problem, solver, 1) for problem in ("f1", "f2") for solver in ("auto", "a")
-    }
-    f1 = {r.solver: r for r in found.runs if r.problem == "f1"}
-    assert {r.budget for r in f1.values()} == {500}
-    assert all(np.isfinite(r.hits).sum() == 1 for r in f1.values())  # not those after 500
+    }  # nobody else ran f4
+
+
+def test_a_few_missing_trials_are_compared_for_nobody():
+    suite = SUITES["bbob-largescale"]
+    seeds = range(1, 11)
+    rows = [row(name, seed=seed) for name in ("auto", "a") for seed in seeds]
+    rows += [row("b", seed=seed) for seed in seeds if seed != 4]
+    rows += [row("c", seed=seed) for seed in seeds if seed > 3]
+    (found,) = comparisons(suite, rows)
+    assert (set(found.solvers), found.left_out) == ({"auto", "a", "b"}, ["c"])
+    assert {run.seed for run in found.runs} == {*seeds} - {4}
+
+
+def test_budgets_have_comparisons_of_their_own():
+    suite = SUITES["bbob-largescale"]
+    rows = [row("auto", budget=1000, hits=(5, 600)), row("a", budget=1000)]
+    rows += [row("a", budget=200, hits=(7,)), row("b", budget=200), row("c", budget=4000)]
+    rows += [row("nevergrad NGOpt", budget=1000)]
+    small, middle = comparisons(suite, rows)  # of 4000 evaluations only c has a trial
+    assert (small.title, middle.title) == (
+        "bbob-largescale, d = 20, 10 d",
+        "bbob-largescale, d = 20, 50 d",
+    )
+    assert set(small.solvers) == {"auto", "a", "b", "c"}  # NGOpt is told its budget
+    assert {run.budget for run in small.runs} == {200}
+    assert np.isfinite(small.of("auto")[0].hits).sum() == 1  # not the one after 600
+    assert small.of("a")[0].hits[0] == 7  # its own trial of 200 evaluations
+    assert set(middle.solvers) == {"auto", "a", "c", "nevergrad NGOpt"}
+    assert {run.budget for run in middle.runs} == {1000}
+
+
+def of(solver, curve, problem="lasso-60", budget=2000):
+    best = min((value for _, value in curve if not math.isnan(value)), default=INF)
+    return row(solver, problem, budget=budget, dim=60) | {"curve": curve, "best": best}
+
+
+def test_nan_never_wins_and_never_vanishes():
+    rows = [of("auto", [(1, 11.0), (10, 2.0)]), of("a", [(1, 9.0), (90, math.nan)]), of("b", [])]
+    (found,) = comparisons(SUITES["real"], rows)
+    assert [found.of(name)[0].best for name in ("auto", "a", "b")] == [2, 9, INF]
+    assert not np.isfinite(found.of("b")[0].hits).any()
+    assert [found.ranks[name].mean for name in ("auto", "a", "b")] == [1, 2, 3]
+    assert report.values(found).splitlines()[-1] == (
+        "| lasso-60 | 2000 | **2 [2, 2]** | 9 [9, 9] | inf [inf, inf] |"
+    )
+    assert statistics.medians([1.0, INF, INF]) == (INF, INF, INF)
+    with pytest.raises(ValueError, match="NaN"):
+        statistics.medians([1.0, math.nan])
+    with pytest.raises(ValueError, match="NaN"):
+        statistics.ranks([{"a": [run("a", [math.nan])], "b": [run("b", [1])]}])
+
+
+def test_a_best_value_of_another_budget_is_not_known():
+    rows = [row("auto", "ackley"), row("a", "ackley") | {"best": math.nan}]
+    rows = [one | {"budget": 2000} for one in rows] + [row("b", "ackley", budget=4000)]
+    found = comparisons(SUITES["rotated"], rows)[0]
+    assert [found.of(name)[0].best for name in ("auto", "a", "b")] == [None, INF, None]
+    assert "not known" in report.beside_published(found)
+
+
+def test_who_ends_behind():
+    def ended(*counts, time=INF):
+        runs = [run("a", [1] * n + [INF] * (2 - n)) for n in counts]
+        return statistics.final([r._replace(hits=r.hits * time) for r in runs], (100.0, 1.0))
+
+    assert ended(0, 1, 1, time=1) == (100, INF)
+    assert ended(2, 2, 2, time=7) == (1, 7)
+    assert statistics.behind(ended(0, 1, 1, time=1), ended(2, 2, 1, time=1))
+    assert not statistics.behind(ended(1, 1, 2, time=1), ended(1, 1, 0, time=1))
+    assert statistics.behind((1, 104), (1, 100))
+    assert not statistics.behind((1, 101), (1, 100))
+    assert statistics.behind((-9.7, INF), (-10, INF))
+    assert not statistics.behind((-9.9, INF), (-10, INF))
+    assert statistics.behind((INF, INF), (3, INF))
+
+
+def test_places_among_the_published_optimizers():
+    def places(name, best, hit=INF, budget=5_000_000):
+        one = run("auto", [hit], problem=name, budget=budget)._replace(best=best)
+        return rotated.place([one])
+
+    assert places("ackley", 1e-11, 5e5) == "place 1"  # the first took 5.5e5
+    assert places("ackley", 1e-11, 9e5) == "place 4"  # after 8.7e5, before 9.1e5
+    assert places("ackley", 1e-11, 2e6) == "below place 5"
+    assert places("ellipsoid", 566.0) == "place 1"
+    assert places("ellipsoid", 2e3) == "place 3"
+    assert places("ellipsoid", 2e5) == "below place 5"
+    assert places("ellipsoid", 2e5, budget=47_000) == "open: 1 % of their evaluations"
+    assert places("ellipsoid", 500.0, budget=47_000) == "place 1"
+    assert places("ellipsoid", None) == "below place 5"
+    assert places("michalewicz", 0.0) == "no place"
 
 
 def test_targets_between_the_first_and_the_best_value():
-    def of(solver, curve):
-        return row(solver, "lasso-60") | {"curve": curve, "best": curve[-1][1]}
-
     rows = [of("auto", [(1, 11.0), (10, 2.0), (100, 1.0)]), of("a", [(1, 11.0), (50, 1.05)])]
     (found,) = comparisons(SUITES["real"], rows)
     first, second = found.of("auto")[0].hits, found.of("a")[0].hits
