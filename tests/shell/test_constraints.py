@@ -135,10 +135,10 @@ def test_the_multiplier_of_an_inactive_constraint_is_0():
 
 
 def test_inactive_constraints_change_nothing():
-    free = fmnes.minimize(sphere, [3.0] * 5, 1.0, maxiter=60, rng=1)
-    far = fmnes.minimize(
-        sphere, [3.0] * 5, 1.0, maxiter=60, rng=1, constraints={"type": "ineq", "fun": lambda x: 99}
-    )
+    options = {"method": "cr-fm-nes", "maxiter": 60, "rng": 1}
+    never = {"type": "ineq", "fun": lambda x: 99}
+    free = fmnes.minimize(sphere, [3.0] * 5, 1.0, **options)
+    far = fmnes.minimize(sphere, [3.0] * 5, 1.0, constraints=never, **options)
     assert far.fun == free.fun
     assert (far.x == free.x).all()
     assert (far.mean == free.mean).all()
@@ -283,7 +283,7 @@ def test_a_search_that_was_ended_resumes_with_the_same_result(tmp_path, calls):
 def test_another_number_of_constraints_does_not_resume(tmp_path):
     options = {"rng": 1, "maxiter": 2, "checkpoint": tmp_path / "run.npz"}
     fmnes.minimize(sphere_above_1, [3.0] * 6, 1.0, constraints=2, **options)
-    with pytest.raises(ValueError, match="differs in number, kinds or tolerances of the constr"):
+    with pytest.raises(ValueError, match="differs in .*number, kinds or tolerances of the constr"):
         fmnes.minimize(sphere, [3.0] * 6, 1.0, **options)
 
 

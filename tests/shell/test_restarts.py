@@ -74,8 +74,9 @@ def test_rastrigin_needs_restarts():
 def test_the_history_goes_on_from_run_to_run():
     seen = []
     result = fmnes.minimize(
-        lambda x: 1.0 + (x**2).sum(), [3.0] * 5, 1.0, restarts=2, rng=1, callback=seen.append
-    )
+        lambda x: 1.0 + (x**2).sum(), [3.0] * 5, 1.0, method="cr-fm-nes", restarts=2, rng=1,
+        callback=seen.append,
+    )  # fmt: skip
     assert len(result.restarts) == 3
     history = result.history.to_array()
     assert len(seen) == len(history)
