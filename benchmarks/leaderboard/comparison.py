@@ -102,7 +102,8 @@ def _size(budget: Budget) -> float:
 def _compared(budget: Budget, title: str, rows: Sequence[Mapping[str, Any]]) -> Comparison | None:
     """Return the comparison of the trials that all solvers have.
 
-    A solver that lacks many of those that the reference and another package have is left out.
+    They are those of the reference that another package ran with this very budget; longer trials
+    stand in for solvers that were not run again with it. Who lacks many of them is left out.
     """
     trials: dict[str, dict[tuple[str, int, int], Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: -row["budget"]):  # the smallest that suffices stays
@@ -111,7 +112,12 @@ def _compared(budget: Budget, title: str, rows: Sequence[Mapping[str, Any]]) -> 
     reference = next((name for name in REFERENCES if name in trials), None)
     if reference is None:
         return None
-    others = {key for name, have in trials.items() if name not in OWN for key in have}
+    others = {
+        key
+        for name, have in trials.items()
+        for key, row in have.items()
+        if name not in OWN and row["budget"] == budget(*key[:2])
+    }
     wanted = [key for key in trials[reference] if key in others] or [*trials[reference]]
     most = MOST * len(wanted)
     chosen = [name for name, have in trials.items() if len(have.keys() & set(wanted)) >= most]

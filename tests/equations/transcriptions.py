@@ -401,7 +401,7 @@ def auto_tell(state, z, f, adapt="rates", normal_scores=True):
     if adapt is None:
         r_m = r_sigma = widening = 1.0
         rates["eta"] = rates["eta"] if full else 1.0
-    if full and phase == "move":
+    if full and phase == "move" and normal_scores:
         G_sigma -= (1 - rates["eta"]) * growth_by_chance(z, lam_F)
     new = dict(state) | rates
     new |= {

@@ -283,7 +283,7 @@ def test_a_search_that_was_ended_resumes_with_the_same_result(tmp_path, calls):
 def test_another_number_of_constraints_does_not_resume(tmp_path):
     options = {"rng": 1, "maxiter": 2, "checkpoint": tmp_path / "run.npz"}
     fmnes.minimize(sphere_above_1, [3.0] * 6, 1.0, constraints=2, **options)
-    with pytest.raises(ValueError, match="differs in .*number, kinds or tolerances of the constr"):
+    with pytest.raises(ValueError, match=r"differs in .*number, kinds or tolerances of the constr"):
         fmnes.minimize(sphere, [3.0] * 6, 1.0, **options)
 
 

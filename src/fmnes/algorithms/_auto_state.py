@@ -51,8 +51,9 @@ class Auto(MethodSettings):
     normal_scores : bool
         Whether half of the weight of a rank is the expected value of that rank in a sample of
         normal numbers, which has the least noise. False: the rank weights of CR-FM-NES alone, for
-        functions that rise much more steeply on one side than on the other. Searches with
-        constraints always use these. True by default.
+        functions that rise much more steeply on one side than on the other; equation (p) of
+        docs/methods/auto.md is then left out. Searches with constraints always do this. True by
+        default.
 
     Examples
     --------
@@ -125,6 +126,7 @@ class Params(NamedTuple):
     c_1_full: float
     room: int  # columns of V at the start; they double when they are all in use
     rates: RateParams
+    grows_by_chance: bool  # whether sigma keeps the growth that (p) takes away
     refresh_every: int = 10
     store_draws: bool = True
     patience: int = 1  # with the rule of stagnation: 1, or a multiple of its default
@@ -193,6 +195,7 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
         c_mu_full=c_mu_full,
         c_1_full=c_1_full,
         room=min(_ROOM, most_axes),
+        grows_by_chance=not settings.normal_scores,
         rates=_rates.rate_params(
             dim, phase.w_hat, scores, _normal_scores(popsize), fixed=settings.adapt != "rates"
         ),

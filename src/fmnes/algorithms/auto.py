@@ -107,7 +107,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
         selection.G_sigma,
     )
     G_sigma = selection.G_sigma
-    if is_full(state):
+    if is_full(state) and not params.grows_by_chance:
         G_sigma = _without_chance(xp, params, selection, norm_z2, rates.eta)
     growth = xp.exp(factors.sigma * eta_sigma * G_sigma / 2)
     new = state._replace(
@@ -161,7 +161,8 @@ def _without_chance(
 
     They are meant for a mean that moves. If the ranking is chance, the path is long in half of the
     generations, and sigma would grow for ever. The rate eta is the share of the mean's steps that
-    persists; CR-FM-NES and the axes, which need the growth while D learns, keep all of it.
+    persists; CR-FM-NES and the axes, which need the growth while D learns, keep all of it. So does
+    a search on a function that is steep on one side, where the mean goes back and forth.
     """
     chance = phases.neutral_growth(xp, params.phase, xp.sqrt(norm_z2), selection.lam_F)
     moving = selection.phase == phases.MOVEMENT
