@@ -5,7 +5,6 @@ from fmnes._config import config as config
 from fmnes._config import get_num_threads as get_num_threads
 from fmnes._config import set_num_threads as set_num_threads
 from fmnes._config import show_config as show_config
-from fmnes._history import History as History
 from fmnes._minimize import minimize as minimize
 from fmnes._optimizer import Optimizer as Optimizer
 from fmnes._plot import animate as animate
@@ -15,12 +14,7 @@ from fmnes._plot import plot_runs as plot_runs
 from fmnes._reevaluate import reevaluate as reevaluate
 from fmnes._restarts import BIPOP as BIPOP
 from fmnes._restarts import IPOP as IPOP
-from fmnes._result import Noise as Noise
-from fmnes._result import Result as Result
-from fmnes._result import Run as Run
 from fmnes._start import PopsizeWarning as PopsizeWarning
-from fmnes._status import Status as Status
-from fmnes._stopping import Stopping as Stopping
 from fmnes._version import __version__ as __version__
 from fmnes.algorithms import METHODS as METHODS
 from fmnes.algorithms.auto import Auto as Auto
@@ -38,6 +32,12 @@ from fmnes.evaluate import EvaluationError as EvaluationError
 from fmnes.evaluate import Evaluator as Evaluator
 from fmnes.evaluate.cluster import Cluster as Cluster
 from fmnes.integrations.scipy import scipy_method as scipy_method
+from fmnes.records.history import History as History
+from fmnes.records.result import Noise as Noise
+from fmnes.records.result import Result as Result
+from fmnes.records.result import Run as Run
+from fmnes.records.status import Status as Status
+from fmnes.records.stopping import Stopping as Stopping
 from fmnes.storage.checkpoint import Checkpoint as Checkpoint
 from fmnes.variables.bounds import Bounds as Bounds
 from fmnes.variables.kinds import Choice as Choice

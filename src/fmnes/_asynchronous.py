@@ -16,7 +16,6 @@ from array_api_compat import array_namespace
 
 from fmnes._arrays import Array, constant
 from fmnes._optimizer import Optimizer
-from fmnes._stopping import Budget
 from fmnes.engines.asynchronous import X0, Candidate, Origin
 from fmnes.evaluate import (
     Evaluator,
@@ -28,6 +27,7 @@ from fmnes.evaluate import (
     keep_values,
     read_only,
 )
+from fmnes.records.stopping import Budget
 
 ArrivalCallback = Callable[[Origin, Value, str | None], object]
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from fmnes._arrays import Array
 from fmnes._population import Lineage, Population, Recipe
-from fmnes._record import Feasible
-from fmnes._result import Result, Run
 from fmnes._search import Kept, Search
-from fmnes._status import Status, message, succeeded
-from fmnes._stopping import Budget, reasons
 from fmnes.algorithms._records import copied
 from fmnes.constraints.constrained import Constrained
 from fmnes.engines.asynchronous import AsynchronousEngine, Candidate
+from fmnes.records.record import Feasible
+from fmnes.records.result import Result, Run
+from fmnes.records.status import Status, message, succeeded
+from fmnes.records.stopping import Budget, reasons
 from fmnes.variables.discrete import told
 
 

@@ -14,11 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes._arrays import Array, to_host
 from fmnes._driven import DrivenSearch
-from fmnes._history import DEFAULT_SIZE, History, read_size
-from fmnes._result import Result
 from fmnes._start import read_start
-from fmnes._status import Status
-from fmnes._stopping import Stopping
 from fmnes._told import check_told, read_constraints, read_rows, read_withdrawn
 from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.constraints.kinds import Constraints, Kinds
@@ -26,6 +22,10 @@ from fmnes.engines.contract import Reader, Writer
 from fmnes.engines.generation import pieces
 from fmnes.evaluate import to_values
 from fmnes.points.injected import read_named_points, read_points
+from fmnes.records.history import DEFAULT_SIZE, History, read_size
+from fmnes.records.result import Result
+from fmnes.records.status import Status
+from fmnes.records.stopping import Stopping
 from fmnes.storage import npz
 from fmnes.storage.move import moved
 from fmnes.storage.validity import SEARCH

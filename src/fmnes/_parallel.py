@@ -17,15 +17,15 @@ import numpy as np
 
 from fmnes._arrays import Array
 from fmnes._asynchronous import ArrivalCallback, Flight
-from fmnes._history import History
 from fmnes._optimizer import Optimizer
 from fmnes._restarts import IPOP
-from fmnes._result import Result, Run, merged
 from fmnes._runs import FINAL, Runs, Unfinished, joined
-from fmnes._status import Status
-from fmnes._stopping import Budget
 from fmnes.engines.asynchronous import X0, Origin
 from fmnes.evaluate import Outcome, Value
+from fmnes.records.history import History
+from fmnes.records.result import Result, Run, merged
+from fmnes.records.status import Status
+from fmnes.records.stopping import Budget
 from fmnes.storage import npz
 from fmnes.storage.journal import Position
 from fmnes.storage.validity import RUNS

@@ -10,8 +10,8 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes._result import Noise, Result
 from fmnes.evaluate import Evaluator, evaluate_vectorized
+from fmnes.records.result import Noise, Result
 from fmnes.variables.space import OfSpace
 
 

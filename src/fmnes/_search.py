@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from fmnes import draws
 from fmnes._arrays import Array, constant
 from fmnes._coordinates import Coordinates
-from fmnes._history import History, read_size
-from fmnes._record import Limits, Record, Windows
 from fmnes._restarts import NextRun
 from fmnes._start import MOST_CANDIDATES, Setup, Start, initial_sigma_and_shape
-from fmnes._stopping import Budget, Stopping, windows
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
 from fmnes.constraints.constrained import Constrained
@@ -26,6 +23,9 @@ from fmnes.engines import EngineSpec, Registration, registration
 from fmnes.engines.generation import pieces
 from fmnes.engines.injected import InjectedEngine
 from fmnes.points.injected import Injected
+from fmnes.records.history import History, read_size
+from fmnes.records.record import Limits, Record, Windows
+from fmnes.records.stopping import Budget, Stopping, windows
 from fmnes.variables.discrete import Margin
 
 logger = logging.getLogger("fmnes")

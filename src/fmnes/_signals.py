@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 from typing import Any, Self
 
-from fmnes._status import Status
+from fmnes.records.status import Status
 
 _STATUS = {signal.SIGINT: Status.INTERRUPTED, signal.SIGTERM: Status.TERMINATED}
 _DEFAULTS: dict[signal.Signals, Any] = {

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array, constant, to_host
-from fmnes._result import Result
 from fmnes._shape import check_deviations, initial_shape
-from fmnes._stopping import Budget, Stopping
 from fmnes._x0 import (
     best_known,
     default_deviations,
@@ -30,6 +28,8 @@ from fmnes.algorithms import METHODS, Algorithm, MethodName, MethodSettings
 from fmnes.algorithms._records import Shape, copied
 from fmnes.constraints.kinds import Kinds, read_kinds
 from fmnes.points.data import Points, read_data, read_points_of
+from fmnes.records.result import Result
+from fmnes.records.stopping import Budget, Stopping
 from fmnes.variables.bounds import Box, Sides, read_bounds, representable
 from fmnes.variables.discrete import Discrete, to_user
 from fmnes.variables.integrality import (

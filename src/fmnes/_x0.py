@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from fmnes import _checks as checks
 from fmnes._arrays import Array, Namespace
-from fmnes._result import Result
 from fmnes.points.data import Data, Points, read_data
+from fmnes.records.result import Result
 from fmnes.variables.bounds import Sides
 from fmnes.variables.space import Space
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fmnes
-from fmnes._status import Status
+from fmnes.records.status import Status
 
 scipy_optimize = pytest.importorskip("scipy.optimize", reason="needs the extra scipy")
 Bounds, OptimizeResult = scipy_optimize.Bounds, scipy_optimize.OptimizeResult

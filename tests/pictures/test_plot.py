@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import fmnes
-from fmnes._history import COLUMNS
+from fmnes.records.history import COLUMNS
 
 PANELS = ["values", "scales", "axis ratio", "shape", "phases", "seconds"]
 

@@ -7,8 +7,8 @@ import pytest
 
 import fmnes
 from fmnes import _minimize
-from fmnes._result import error_summary
-from fmnes._status import _NOTHING_YET, _SO_FAR, Status
+from fmnes.records.result import error_summary
+from fmnes.records.status import _NOTHING_YET, _SO_FAR, Status
 
 SPACE = fmnes.Space({"lr": fmnes.Log(1e-4, 1.0), "layers": fmnes.Int(1, 5)})
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import fmnes
-from fmnes import History, _record
-from fmnes._history import COLUMNS
+from fmnes import History
+from fmnes.records import record
+from fmnes.records.history import COLUMNS
 
 SIZE = 16
 
@@ -142,14 +143,14 @@ def test_the_stopping_rules_go_on_after_an_interruption(tmp_path):
 
 
 def test_a_rule_with_a_very_long_window_looks_at_some_of_its_values(monkeypatch):
-    monkeypatch.setattr(_record, "_MOST_RECENT", 10)
-    recent = _record.Recent(window=25)  # 9 values: every third one
+    monkeypatch.setattr(record, "_MOST_RECENT", 10)
+    recent = record.Recent(window=25)  # 9 values: every third one
     for generation in range(1, 31):
         assert recent.is_full == (generation > 27)
         recent.add(generation, generation, -generation)
     expected = np.array([6, 9, 12, 15, 18, 21, 24, 27, 30])
     np.testing.assert_array_equal(recent.columns(), (expected, -expected))
-    again = _record.Recent.from_saved(recent.to_saved())
+    again = record.Recent.from_saved(recent.to_saved())
     np.testing.assert_array_equal(again.columns(), (expected, -expected))
     np.testing.assert_array_equal(recent.resized(24).columns(), (expected[1:], -expected[1:]))
     assert len(recent.resized(5).columns()[0]) == 0  # these would be every generation's

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fmnes
-from fmnes._record import _RISING, rises
+from fmnes.records.record import _RISING, rises
 
 
 def search(fun, d, sigma0, **options):

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
-from fmnes._history import PHASES
 from fmnes._optimizer import Optimizer
 from fmnes._plot import _style as style
 from fmnes.algorithms._records import matrix_of
+from fmnes.records.history import PHASES
 
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation

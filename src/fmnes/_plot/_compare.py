@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
-from fmnes._history import History
 from fmnes._plot import _style as style
-from fmnes._result import Result
+from fmnes.records.history import History
+from fmnes.records.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes import Result
-from fmnes._history import COLUMNS, History
 from fmnes.cli._folder import Folder, json_text, write_text
+from fmnes.records.history import COLUMNS, History
 from fmnes.storage.append_only import AppendOnlyFile
 from fmnes.variables.space import plain
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmnes._record import Feasible
 from fmnes.constraints import lagrangian
 from fmnes.constraints.kinds import Floats, Kinds, best_of, violation
 from fmnes.constraints.lagrangian import Lagrangian
+from fmnes.records.record import Feasible
 
 
 class Constrained(NamedTuple):

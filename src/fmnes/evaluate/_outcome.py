@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmnes._result import Result
+from fmnes.records.result import Result
 
 OnError = Literal["raise", "penalize"]
 Value = float | NDArray[np.float64]  # a number; f, g_1, ..., g_m for an objective with constraints

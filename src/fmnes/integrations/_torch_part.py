@@ -9,12 +9,12 @@ import torch
 
 from fmnes import Optimizer
 from fmnes._arrays import Array
-from fmnes._history import History
 from fmnes._start import Setup, Start
 from fmnes.algorithms._records import Shape
 from fmnes.engines import Registration
 from fmnes.engines.sharded import ShardedEngine, Share, first_state
 from fmnes.integrations._torch_shard_files import ShardFiles
+from fmnes.records.history import History
 from fmnes.storage.move import moved
 from fmnes.storage.validity import SEARCH
 

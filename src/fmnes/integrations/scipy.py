@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from fmnes import _checks as checks
 from fmnes._minimize import minimize
-from fmnes._result import Result
-from fmnes._status import Status
-from fmnes._stopping import Stopping
+from fmnes.records.result import Result
+from fmnes.records.status import Status
+from fmnes.records.stopping import Stopping
 
 # Status codes of SciPy: those of Nelder-Mead, and 99 for the callback.
 _CODES = {Status.MAXFEVALS: 1, Status.MAXITER: 2, Status.CALLBACK: 99}

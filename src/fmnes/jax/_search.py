@@ -13,7 +13,6 @@ from fmnes import draws
 from fmnes._arrays import Array
 from fmnes._shape import initial_shape
 from fmnes._start import read_method_of_fixed_size, read_popsize
-from fmnes._stopping import Stopping, tolfun_window
 from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.engines import generation as figures
 from fmnes.engines import jax_steps
@@ -21,6 +20,7 @@ from fmnes.engines.jax_steps import Constants, Static
 from fmnes.jax import _stopping as rules
 from fmnes.jax._stopping import Reasons, Rules, RuleState
 from fmnes.jax._tree import Layout, layout_of, to_deviations, to_parameters, to_vector
+from fmnes.records.stopping import Stopping, tolfun_window
 
 
 class Program(NamedTuple):

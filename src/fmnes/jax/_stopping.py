@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from fmnes import _checks as checks
 from fmnes._arrays import Array
-from fmnes._stopping import Stopping
+from fmnes.records.stopping import Stopping
 
 
 class Reasons(NamedTuple):

@@ -27,12 +27,7 @@ from numpy.typing import NDArray
 
 from fmnes._arrays import to_host
 from fmnes._files import replacing
-from fmnes._history import History
-from fmnes._record import Limits, Record
-from fmnes._result import Noise, Result, Run
 from fmnes._start import Setup
-from fmnes._status import Status
-from fmnes._stopping import Budget, Stopping
 from fmnes._version import __version__
 from fmnes.algorithms import METHODS
 from fmnes.algorithms import UPGRADES as METHOD_UPGRADES
@@ -42,6 +37,11 @@ from fmnes.constraints.kinds import Kinds
 from fmnes.constraints.lagrangian import Lagrangian
 from fmnes.engines import Generation
 from fmnes.points.injected import Injected
+from fmnes.records.history import History
+from fmnes.records.record import Limits, Record
+from fmnes.records.result import Noise, Result, Run
+from fmnes.records.status import Status
+from fmnes.records.stopping import Budget, Stopping
 from fmnes.storage.fingerprint import Fingerprint
 from fmnes.storage.validity import check_content, check_fields
 from fmnes.variables.bounds import Box

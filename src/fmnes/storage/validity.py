@@ -11,18 +11,18 @@ from array_api_compat import array_namespace, is_array_api_obj
 
 from fmnes import draws
 from fmnes._arrays import Array, to_host
-from fmnes._history import History
-from fmnes._record import Limits, Record
-from fmnes._result import Result
 from fmnes._start import MOST_CANDIDATES, Setup
-from fmnes._status import Status
-from fmnes._stopping import Budget
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
 from fmnes.constraints.constrained import Constrained
 from fmnes.constraints.kinds import Kinds
 from fmnes.engines import Generation
 from fmnes.points.injected import Injected
+from fmnes.records.history import History
+from fmnes.records.record import Limits, Record
+from fmnes.records.result import Result
+from fmnes.records.status import Status
+from fmnes.records.stopping import Budget
 from fmnes.storage.fingerprint import Fingerprint
 from fmnes.variables.bounds import Box
 from fmnes.variables.discrete import Discrete, Margin

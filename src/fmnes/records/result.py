@@ -13,12 +13,12 @@ import numpy as np
 from fmnes import _checks as checks
 from fmnes._arrays import Array, to_host
 from fmnes._files import replacing
-from fmnes._history import COLUMNS, History
 from fmnes._html import table
 from fmnes._json import from_json, to_json
-from fmnes._status import OF_ONE_RUN, Status, message, succeeded
 from fmnes._version import __version__
 from fmnes.algorithms._records import Shape
+from fmnes.records.history import COLUMNS, History
+from fmnes.records.status import OF_ONE_RUN, Status, message, succeeded
 from fmnes.variables.space import Space, plain
 
 _FORMAT = 3  # of `Result.to_dict`; a later version reads the earlier ones

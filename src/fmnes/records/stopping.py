@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fmnes import _checks as checks
-from fmnes._record import Limits, Record, Windows
-from fmnes._status import Status
 from fmnes.engines import Generation
+from fmnes.records.record import Limits, Record, Windows
+from fmnes.records.status import Status
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ class Status(StrEnum):
     sentence: str
 
     def __new__(cls, name: str, sentence: str = "") -> "Status":
+        """Return the member of a name, with its sentence."""
         member = str.__new__(cls, name)
         member._value_ = name
         member.sentence = sentence

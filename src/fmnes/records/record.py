@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes._history import History
 from fmnes.engines import Generation
+from fmnes.records.history import History
 
 logger = logging.getLogger("fmnes")
 

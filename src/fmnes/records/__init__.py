@@ -1,0 +1,1 @@
+"""What a search remembers, when it ends, and what it returns."""
