@@ -12,8 +12,6 @@ from fmnes._plot import plot as plot
 from fmnes._plot import plot_ecdf as plot_ecdf
 from fmnes._plot import plot_runs as plot_runs
 from fmnes._reevaluate import reevaluate as reevaluate
-from fmnes._restarts import BIPOP as BIPOP
-from fmnes._restarts import IPOP as IPOP
 from fmnes._start import PopsizeWarning as PopsizeWarning
 from fmnes._version import __version__ as __version__
 from fmnes.algorithms import METHODS as METHODS
@@ -38,6 +36,8 @@ from fmnes.records.result import Result as Result
 from fmnes.records.result import Run as Run
 from fmnes.records.status import Status as Status
 from fmnes.records.stopping import Stopping as Stopping
+from fmnes.runs.restarts import BIPOP as BIPOP
+from fmnes.runs.restarts import IPOP as IPOP
 from fmnes.storage.checkpoint import Checkpoint as Checkpoint
 from fmnes.variables.bounds import Bounds as Bounds
 from fmnes.variables.kinds import Choice as Choice

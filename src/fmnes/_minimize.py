@@ -12,15 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
 from fmnes._arrays import Array
-from fmnes._asynchronous import Flight, Stream
 from fmnes._optimizer import Optimizer
-from fmnes._parallel import Fleet, ParallelRuns
 from fmnes._progress import Progress
-from fmnes._restarts import BIPOP, IPOP, read_restarts
-from fmnes._runs import Runs
 from fmnes._signals import Interrupts
 from fmnes._start import read_point, read_start
-from fmnes._trials import tries_steps
 from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.constraints.functions import ConstrainedObjective, Piece, read_constraints
 from fmnes.constraints.kinds import Kinds
@@ -40,6 +35,11 @@ from fmnes.records.history import DEFAULT_SIZE
 from fmnes.records.result import Result
 from fmnes.records.status import Status
 from fmnes.records.stopping import Stopping
+from fmnes.runs.asynchronous import Flight, Stream
+from fmnes.runs.first_generation import tries_steps
+from fmnes.runs.parallel import Fleet, ParallelRuns
+from fmnes.runs.restarts import BIPOP, IPOP, read_restarts
+from fmnes.runs.sequential import Runs
 from fmnes.storage.checkpoint import Checkpoint
 from fmnes.storage.fingerprint import fingerprint
 from fmnes.variables.bounds import BoundsLike

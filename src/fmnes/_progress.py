@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from fmnes._runs import Runs
 from fmnes.records.history import PHASES
+from fmnes.runs.sequential import Runs
 
 _EVERY = 0.1  # seconds between updates on a terminal
 

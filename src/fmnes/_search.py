@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fmnes import draws
 from fmnes._arrays import Array, constant
 from fmnes._coordinates import Coordinates
-from fmnes._restarts import NextRun
 from fmnes._start import MOST_CANDIDATES, Setup, Start, initial_sigma_and_shape
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
@@ -26,6 +25,7 @@ from fmnes.points.injected import Injected
 from fmnes.records.history import History, read_size
 from fmnes.records.record import Limits, Record, Windows
 from fmnes.records.stopping import Budget, Stopping, windows
+from fmnes.runs.restarts import NextRun
 from fmnes.variables.discrete import Margin
 
 logger = logging.getLogger("fmnes")

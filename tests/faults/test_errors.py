@@ -8,8 +8,8 @@ from faults import objectives
 from faults.common import X, assert_only_trouble_failed
 
 import fmnes
-from fmnes._runs import Runs
 from fmnes.evaluate import Evaluator
+from fmnes.runs.sequential import Runs
 
 GENERATIONS = 4  # that succeed
 

@@ -9,8 +9,8 @@ import pytest
 
 import fmnes
 from fmnes import IPOP
-from fmnes._parallel import read_result
 from fmnes.benchmarking.simulated_workers import SimulatedWorkers
+from fmnes.runs.parallel import read_result
 
 
 def pool(count=8, seed=0):

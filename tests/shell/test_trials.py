@@ -7,7 +7,7 @@ import pytest
 
 import fmnes
 from fmnes import Auto
-from fmnes._trials import TriedStep, judge, parts
+from fmnes.runs.first_generation import TriedStep, judge, parts
 
 D = 200
 X0 = np.full(D, 3.0)

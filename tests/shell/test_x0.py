@@ -155,8 +155,8 @@ def test_a_search_that_ends_around_x0_resumes_exactly(end_at, tmp_path):
 
 
 def test_the_result_of_a_search_on_disk_has_x0(tmp_path):
-    from fmnes._parallel import read_result
     from fmnes.records.status import Status
+    from fmnes.runs.parallel import read_result
 
     path = tmp_path / "run.npz"
     far_too_wide(checkpoint=path)

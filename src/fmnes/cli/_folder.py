@@ -25,9 +25,9 @@ from typing import Any
 from fmnes import Result, Status
 from fmnes._files import replacing
 from fmnes._json import with_words
-from fmnes._parallel import read_result
 from fmnes.cli._errors import UsageError
 from fmnes.cli._options import RunOptions
+from fmnes.runs.parallel import read_result
 from fmnes.storage.lock import Lock, in_use
 
 _SHOWN = (  # of a Result in result.json

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fmnes._arrays import to_host
-from fmnes._restarts import BIPOP, IPOP
 from fmnes._start import Setup
+from fmnes.runs.restarts import BIPOP, IPOP
 from fmnes.storage.fingerprint import Fingerprint
 from fmnes.variables.space import Space
 

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from fmnes._arrays import Array
-from fmnes._asynchronous import ArrivalCallback, Flight
 from fmnes._optimizer import Optimizer
-from fmnes._restarts import IPOP
-from fmnes._runs import FINAL, Runs, Unfinished, joined
 from fmnes.engines.asynchronous import X0, Origin
 from fmnes.evaluate import Outcome, Value
 from fmnes.records.history import History
 from fmnes.records.result import Result, Run, merged
 from fmnes.records.status import Status
 from fmnes.records.stopping import Budget
+from fmnes.runs.asynchronous import ArrivalCallback, Flight
+from fmnes.runs.restarts import IPOP
+from fmnes.runs.sequential import FINAL, Runs, Unfinished, joined
 from fmnes.storage import npz
 from fmnes.storage.journal import Position
 from fmnes.storage.validity import RUNS

@@ -11,17 +11,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fmnes._arrays import Array
-from fmnes._asynchronous import Flight
 from fmnes._optimizer import Optimizer
 from fmnes._population import Population
-from fmnes._restarts import BIPOP, IPOP
-from fmnes._trials import FirstGeneration, tell
 from fmnes.constraints.kinds import Kinds, violation
 from fmnes.evaluate import Outcome, Value, copied, kept_values
 from fmnes.records.history import History
 from fmnes.records.result import Result, Run, merged
 from fmnes.records.status import Status
 from fmnes.records.stopping import Budget
+from fmnes.runs.asynchronous import Flight
+from fmnes.runs.first_generation import FirstGeneration, tell
+from fmnes.runs.restarts import BIPOP, IPOP
 from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
 from fmnes.storage.fingerprint import Fingerprint
 from fmnes.storage.identity import check_same, compare_code
