@@ -12,7 +12,6 @@ from fmnes._plot import plot as plot
 from fmnes._plot import plot_ecdf as plot_ecdf
 from fmnes._plot import plot_runs as plot_runs
 from fmnes._reevaluate import reevaluate as reevaluate
-from fmnes._start import PopsizeWarning as PopsizeWarning
 from fmnes._version import __version__ as __version__
 from fmnes.algorithms import METHODS as METHODS
 from fmnes.algorithms.auto import Auto as Auto
@@ -25,6 +24,7 @@ from fmnes.algorithms.sep_cma import SepCMA as SepCMA
 from fmnes.algorithms.snes import SNES as SNES
 from fmnes.algorithms.vd_cma import VDCMA as VDCMA
 from fmnes.algorithms.xnes import XNES as XNES
+from fmnes.arguments.start import PopsizeWarning as PopsizeWarning
 from fmnes.constraints.kinds import Constraints as Constraints
 from fmnes.evaluate import EvaluationError as EvaluationError
 from fmnes.evaluate import Evaluator as Evaluator

@@ -15,8 +15,8 @@ from fmnes._arrays import Array
 from fmnes._optimizer import Optimizer
 from fmnes._progress import Progress
 from fmnes._signals import Interrupts
-from fmnes._start import read_point, read_start
 from fmnes.algorithms import MethodName, MethodSettings
+from fmnes.arguments.start import read_point, read_start
 from fmnes.constraints.functions import ConstrainedObjective, Piece, read_constraints
 from fmnes.constraints.kinds import Kinds
 from fmnes.evaluate import (

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes._arrays import Array, to_host
 from fmnes._driven import DrivenSearch
-from fmnes._start import read_start
 from fmnes._told import check_told, read_constraints, read_rows, read_withdrawn
 from fmnes.algorithms import MethodName, MethodSettings
+from fmnes.arguments.start import read_start
 from fmnes.constraints.kinds import Constraints, Kinds
 from fmnes.engines.contract import Reader, Writer
 from fmnes.engines.generation import pieces

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from fmnes import draws
 from fmnes._arrays import Array, constant
 from fmnes._coordinates import Coordinates
-from fmnes._start import MOST_CANDIDATES, Setup, Start, initial_sigma_and_shape
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
+from fmnes.arguments.start import MOST_CANDIDATES, Setup, Start, initial_sigma_and_shape
 from fmnes.constraints.constrained import Constrained
 from fmnes.draws import Address
 from fmnes.engines import EngineSpec, Registration, registration

@@ -9,8 +9,8 @@ import pytest
 from checkpoints.common import digest
 
 import fmnes
-from fmnes._start import read_start
 from fmnes.algorithms._records import Shape
+from fmnes.arguments.start import read_start
 from fmnes.benchmarking.simulated_workers import SimulatedWorkers
 
 

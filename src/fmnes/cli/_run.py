@@ -12,7 +12,7 @@ from typing import Any
 import fmnes
 from fmnes import Result, Status
 from fmnes._minimize import constraints_from
-from fmnes._start import read_point, read_start
+from fmnes.arguments.start import read_point, read_start
 from fmnes.cli import _arguments as arguments
 from fmnes.cli._command import add_command
 from fmnes.cli._errors import CommandError, UsageError, arguments_as_flags, in_one_line

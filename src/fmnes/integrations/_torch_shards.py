@@ -13,8 +13,8 @@ import torch
 from fmnes import CRFMNES, Result, Stopping
 from fmnes import _checks as checks
 from fmnes._arrays import Array, to_host
-from fmnes._start import Start, read_method, read_start
 from fmnes.algorithms import MethodName, MethodSettings, cr_fm_nes
+from fmnes.arguments.start import Start, read_method, read_start
 from fmnes.engines.sharded import Share
 from fmnes.evaluate import to_values
 from fmnes.integrations._torch_group import Group

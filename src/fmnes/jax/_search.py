@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array
-from fmnes._shape import initial_shape
-from fmnes._start import read_method_of_fixed_size, read_popsize
 from fmnes.algorithms import MethodName, MethodSettings
+from fmnes.arguments.shape import initial_shape
+from fmnes.arguments.start import read_method_of_fixed_size, read_popsize
 from fmnes.engines import generation as figures
 from fmnes.engines import jax_steps
 from fmnes.engines.jax_steps import Constants, Static

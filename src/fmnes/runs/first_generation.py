@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from fmnes._arrays import Array, to_host
 from fmnes._optimizer import Optimizer
-from fmnes._start import Start
 from fmnes.algorithms import METHODS
+from fmnes.arguments.start import Start
 from fmnes.variables.bounds import Box
 
 logger = logging.getLogger("fmnes")

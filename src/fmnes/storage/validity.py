@@ -11,9 +11,9 @@ from array_api_compat import array_namespace, is_array_api_obj
 
 from fmnes import draws
 from fmnes._arrays import Array, to_host
-from fmnes._start import MOST_CANDIDATES, Setup
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
+from fmnes.arguments.start import MOST_CANDIDATES, Setup
 from fmnes.constraints.constrained import Constrained
 from fmnes.constraints.kinds import Kinds
 from fmnes.engines import Generation

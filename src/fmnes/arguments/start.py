@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array, constant, to_host
-from fmnes._shape import check_deviations, initial_shape
-from fmnes._x0 import (
+from fmnes.algorithms import METHODS, Algorithm, MethodName, MethodSettings
+from fmnes.algorithms._records import Shape, copied
+from fmnes.arguments.shape import check_deviations, initial_shape
+from fmnes.arguments.x0 import (
     best_known,
     default_deviations,
     deviations_of,
@@ -24,8 +26,6 @@ from fmnes._x0 import (
     space_of,
     start_of,
 )
-from fmnes.algorithms import METHODS, Algorithm, MethodName, MethodSettings
-from fmnes.algorithms._records import Shape, copied
 from fmnes.constraints.kinds import Kinds, read_kinds
 from fmnes.points.data import Points, read_data, read_points_of
 from fmnes.records.result import Result
@@ -246,7 +246,8 @@ def read_popsize(value: Any, row: Method, dim: int) -> int:
 
 def _callers_level() -> int:
     """Return the stacklevel with which a warning of the calling function names the user's line."""
-    package, frame, level = os.path.dirname(__file__), inspect.currentframe(), 0
+    package = os.path.dirname(os.path.dirname(__file__))
+    frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_code.co_filename.startswith(package):
         frame, level = frame.f_back, level + 1
     return level

@@ -1,0 +1,1 @@
+"""What a caller passes in, checked and converted once, before the first evaluation."""
