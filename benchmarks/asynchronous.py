@@ -10,7 +10,6 @@ below the number of workers, 16 equal to it, and 32 above.
 """
 
 import argparse
-import json
 import math
 import statistics
 from collections import defaultdict
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import row_files
 from pages import table, with_tables
 
 import fmnes
@@ -71,8 +71,7 @@ def run(trial: Trial) -> dict[str, Any]:
 
 def kept() -> dict[Trial, dict[str, Any]]:
     """The rows so far."""
-    lines = KEPT.read_text().splitlines() if KEPT.exists() else []
-    rows = map(json.loads, lines)
+    rows = row_files.read(KEPT, Trial._fields)
     return {Trial(*(row[name] for name in Trial._fields)): row for row in rows}
 
 
@@ -134,15 +133,16 @@ def main() -> None:
         for seed in range(options.seeds)
         for asynchronous in (False, True)
     )
-    for trial in wanted:
-        if trial not in done:
+    with row_files.appending(KEPT) as append:
+        for trial in wanted:
+            if trial in done:
+                continue
             same = trial._replace(popsize=max(trial.popsize, WORKERS))
             if trial.asynchronous and same in done:  # a smaller population is enlarged
                 done[trial] = {**done[same], "popsize": trial.popsize}
             else:
                 done[trial] = run(trial)
-            with KEPT.open("a") as file:
-                file.write(json.dumps(done[trial]) + "\n")
+            append(done[trial])
 
 
 if __name__ == "__main__":

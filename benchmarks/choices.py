@@ -8,13 +8,13 @@ all options. The figure is the number of evaluations to a value of 1e-6, the med
 """
 
 import argparse
-import json
 import math
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import row_files
 from numpy.typing import NDArray
 from pages import table, with_tables
 
@@ -105,18 +105,18 @@ SOLVERS = {
 
 def run() -> None:
     """Measure all solvers on all problems."""
-    RESULTS.write_text("")
-    for problem, (fun, *sizes) in PROBLEMS.items():
-        for solver, solve in SOLVERS.items():
-            spent = [solve(fun, tuple(sizes), seed) for seed in range(1, 1 + SEEDS)]
-            kept = [None if math.isinf(number) else number for number in spent]
-            with RESULTS.open("a") as file:
-                file.write(json.dumps({"problem": problem, "solver": solver, "nfev": kept}) + "\n")
+    row_files.keep(RESULTS, lambda row: False)
+    with row_files.appending(RESULTS) as append:
+        for problem, (fun, *sizes) in PROBLEMS.items():
+            for solver, solve in SOLVERS.items():
+                spent = [solve(fun, tuple(sizes), seed) for seed in range(1, 1 + SEEDS)]
+                kept = [None if math.isinf(number) else number for number in spent]
+                append({"problem": problem, "solver": solver, "nfev": kept})
 
 
 def page(text: str) -> str:
     """Return the page with its table made from the rows."""
-    rows = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    rows = row_files.read(RESULTS)
     cells = {}
     for row in rows:
         spent = [math.inf if number is None else number for number in row["nfev"]]

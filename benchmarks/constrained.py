@@ -12,15 +12,14 @@ constraints. Run again, it replaces the rows of a solver and dimension.
 """
 
 import argparse
-import json
-import os
-import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import row_files
+from mixint import optimum
 from pages import table, with_tables
 
 RESULTS = Path(__file__).parent / "results" / "constrained.jsonl"
@@ -128,23 +127,18 @@ def run(dims: list[int], solvers: list[str]) -> None:
     """Append the rows of these dimensions and solvers."""
     import cocoex
 
-    kept = [json.loads(line) for line in RESULTS.read_text().splitlines()]
-    kept = [row for row in kept if row["dim"] not in dims or row["solver"] not in solvers]
-    RESULTS.write_text("".join(json.dumps(row) + "\n" for row in kept))
-    folder = tempfile.mkdtemp()
-    os.chdir(folder)  # COCO writes the optimum to a file in the current folder
-    for dim in dims:
-        for problem in cocoex.Suite("bbob-constrained", "", f"dimensions:{dim} instance_indices:1"):
-            if not is_sampled(problem.id_function, dim):
-                continue
-            problem._best_parameter("print")
-            best = problem(np.loadtxt("._bbob_problem_best_parameter.txt"))
-            for solver in solvers:
-                counted = solved(Problem(problem, best), SOLVERS[solver])
-                row = {"solver": solver, "dim": dim, "function": problem.id_function}
-                row |= {"constraints": counted.constraints, "hits": counted.hits}
-                with RESULTS.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
+    row_files.keep(RESULTS, lambda row: row["dim"] not in dims or row["solver"] not in solvers)
+    with row_files.appending(RESULTS) as append:
+        for dim in dims:
+            options = f"dimensions:{dim} instance_indices:1"
+            for problem in cocoex.Suite("bbob-constrained", "", options):
+                if not is_sampled(problem.id_function, dim):
+                    continue
+                best = optimum(problem)
+                for solver in solvers:
+                    counted = solved(Problem(problem, best), SOLVERS[solver])
+                    row = {"solver": solver, "dim": dim, "function": problem.id_function}
+                    append(row | {"constraints": counted.constraints, "hits": counted.hits})
 
 
 def solved(problem: Problem, solver: Callable[[Problem, int], None]) -> Problem:
@@ -162,7 +156,7 @@ def solved(problem: Problem, solver: Callable[[Problem, int], None]) -> Problem:
 
 def page(text: str) -> str:
     """Return the page with its table made from the rows."""
-    rows = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    rows = row_files.read(RESULTS)
     dims = sorted({row["dim"] for row in rows})
     shares = []
     for solver in SOLVERS:

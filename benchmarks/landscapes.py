@@ -10,7 +10,7 @@ Rosenbrock's.
 """
 
 import argparse
-import json
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pages
+import row_files
 from numpy.typing import NDArray
 
 import fmnes
@@ -109,7 +110,7 @@ def run(method: str, name: str, dim: int, seed: int) -> dict[str, Any]:
 
 def stored() -> list[dict[str, Any]]:
     """The rows of the file."""
-    return [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
+    return row_files.read(KEPT)
 
 
 def table(rows: list[dict[str, Any]], dim: int) -> str:
@@ -156,16 +157,9 @@ def main() -> None:
     parser.add_argument("--landscapes", nargs="*", help="all of them by default")
     parser.add_argument("--seeds", type=int, default=10)
     options = parser.parse_args()
-    key = ("method", "landscape", "d", "seed")
-    done = {tuple(row[name] for name in key) for row in stored()}
-    for dim in options.dims:
-        for name in options.landscapes or landscapes(2, 0):
-            for method in options.methods:
-                for seed in range(options.seeds):
-                    if (method, name, dim, seed) not in done:
-                        row = run(method, name, dim, seed)
-                        with KEPT.open("a") as file:
-                            file.write(json.dumps(row) + "\n")
+    names = options.landscapes or landscapes(2, 0)
+    tasks = itertools.product(options.methods, names, options.dims, range(options.seeds))
+    row_files.fill(KEPT, ("method", "landscape", "d", "seed"), tasks, run)
     PAGE.write_text(page(PAGE.read_text()))
 
 

@@ -12,7 +12,7 @@ middle of the ranges with a sixth of each as deviation. The figure of a run is i
 
 import argparse
 import contextlib
-import json
+import itertools
 import tempfile
 import time
 import warnings
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pages
+import row_files
 from numpy.typing import NDArray
 
 import fmnes
@@ -258,26 +259,22 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="four functions, few evaluations")
     parser.add_argument("--kept", type=Path, default=KEPT)
     arguments = parser.parse_args()
-    lines = arguments.kept.read_text().splitlines() if arguments.kept.exists() else []
-    rows = [json.loads(line) for line in lines]
     if not arguments.solvers:
-        PAGE.write_text(page(PAGE.read_text(), rows))
+        PAGE.write_text(page(PAGE.read_text(), row_files.read(arguments.kept)))
         return
     if arguments.large:
         arguments.functions, arguments.budget = LARGE, LARGE_BUDGET
-    names = ("solver", "function", "dim", "instance", "budget")
-    have = {tuple(row[name] for name in names) for row in rows}
     warnings.simplefilter("ignore")
-    for dim in arguments.dims:
-        for solver in arguments.solvers:
-            for function in arguments.functions:
-                for instance in arguments.instances:
-                    if (solver, function, dim, instance, arguments.budget) in have:
-                        continue
-                    row = run(solver, function, dim, instance, arguments.budget)
-                    rows.append(row)
-                    with open(arguments.kept, "a") as file:
-                        file.write(json.dumps(row) + "\n")
+    tasks = itertools.product(
+        arguments.solvers,
+        arguments.functions,
+        arguments.dims,
+        arguments.instances,
+        [arguments.budget],
+    )
+    names = ("solver", "function", "dim", "instance", "budget")
+    row_files.fill(arguments.kept, names, tasks, run)
+    rows = row_files.read(arguments.kept)
     print(table([row for row in rows if row["budget"] == arguments.budget]))
 
 

@@ -10,7 +10,7 @@ generations follows.
 """
 
 import argparse
-import json
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pages
+import row_files
 from landscapes import SETTINGS, cell, number
 from numpy.typing import NDArray
 
@@ -99,7 +100,7 @@ def run(method: str, name: str, seed: int) -> dict[str, Any]:
 
 def stored() -> list[dict[str, Any]]:
     """The rows of the file."""
-    return [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
+    return row_files.read(KEPT)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -137,14 +138,8 @@ def main() -> None:
     parser.add_argument("methods", nargs="*", help="methods to run; none: print what is stored")
     parser.add_argument("--seeds", type=int, default=30)
     options = parser.parse_args()
-    done = {(row["method"], row["problem"], row["seed"]) for row in stored()}
-    for method in options.methods:
-        for name in PROBLEMS:
-            for seed in range(options.seeds):
-                if (method, name, seed) not in done:
-                    row = run(method, name, seed)
-                    with KEPT.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+    tasks = itertools.product(options.methods, PROBLEMS, range(options.seeds))
+    row_files.fill(KEPT, ("method", "problem", "seed"), tasks, run)
     PAGE.write_text(page(PAGE.read_text()))
 
 

@@ -8,8 +8,6 @@ under noise it knows the values without noise. The rows of benchmarks/results/co
 and of benchmarks/constrained.py are read where they are.
 """
 
-import contextlib
-import json
 import tempfile
 from collections.abc import Iterator
 from functools import cache, partial
@@ -20,6 +18,7 @@ import coco_summary
 import constrained
 import mixint
 import numpy as np
+import row_files
 
 from fmnes.integrations._coco_problems import Task, run
 from leaderboard.opponents import NOISY, OPPONENTS
@@ -250,17 +249,13 @@ class Constrained(Suite):
             )
         options = f"dimensions: {trial.dim} function_indices: {trial.problem[1:]}"
         suite = cocoex.Suite("bbob-constrained", "", f"{options} instance_indices:1")
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            suite[0]._best_parameter("print")
-            least = suite[0](np.loadtxt("._bbob_problem_best_parameter.txt"))
-        problem = constrained.Problem(suite[0], least)
+        problem = constrained.Problem(suite[0], mixint.optimum(suite[0]))
         solved = constrained.solved(problem, self.solvers[trial.solver].run)
         return {"evaluations": solved.nfev, "best": None, "hits": solved.hits}
 
     def stored(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of benchmarks/constrained.py."""
-        for line in constrained.RESULTS.read_text().splitlines():
-            row = json.loads(line)
+        for row in row_files.read(constrained.RESULTS):
             budget = self.budget("", row["dim"])
             spent = row["hits"][-1] if len(row["hits"]) == len(self.targets) else budget
             name = f"f{row['function']}"

@@ -1,14 +1,15 @@
 """The command line: list, run, report, verify."""
 
 import argparse
-import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from fmnes._checks import did_you_mean, finite, integer
 from fmnes.benchmarking.options import add_workers
 from leaderboard import report, rows
-from leaderboard.opponents import OPPONENTS, reason_against
+from leaderboard.comparison import OWN
+from leaderboard.opponents import OPPONENTS, missing, reason_against
 from leaderboard.suites import SUITES
 from leaderboard.trials import Suite, Trial
 
@@ -18,9 +19,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return options.action(options)
-    except (OSError, RuntimeError, ValueError) as error:
+    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         print(f"leaderboard: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("\nleaderboard: interrupted; repeat a run to continue it", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,96 +61,113 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--suite", nargs="+", choices=SUITES, default=list(SUITES))
-    parser.add_argument("--problem", nargs="+", help="all by default")
-    parser.add_argument("--solver", nargs="+", help="all by default")
-    parser.add_argument("--dims", nargs="+", type=int, help="all by default")
+    about = "names as in `list`; all by default"
+    parser.add_argument("--suite", nargs="+", default=list(SUITES), help=about)
+    parser.add_argument("--problem", nargs="+", help=about)
+    parser.add_argument("--solver", nargs="+", help=about)
+    parser.add_argument("--dims", nargs="+", type=int, help="numbers of variables; all by default")
+
+
+def _chosen_suites(options: argparse.Namespace, others: Iterable[str] = ()) -> list[Suite]:
+    """Return the suites that are asked for; a name that none of them has is an error."""
+    _check("suite", options.suite, SUITES)
+    suites = [SUITES[name] for name in options.suite]
+    _check("dims", options.dims, sorted({dim for suite in suites for dim in suite.dims}))
+    problems = [name for suite in suites for dim in suite.dims for name in suite.problems(dim)]
+    _check("problem", options.problem, dict.fromkeys(problems))
+    solvers = [name for suite in suites for name in suite.solvers]
+    _check("solver", options.solver, dict.fromkeys([*solvers, *others]))
+    return suites
+
+
+def _check(argument: str, wanted: Iterable[object] | None, known: Iterable[object]) -> None:
+    names = list(known)
+    for one in wanted or ():
+        if one not in names:
+            hint = did_you_mean(str(one), map(str, names))
+            listed = ", ".join(map(str, names))
+            raise ValueError(f"{argument}: expected some of {listed}, got {one!r}{hint}")
 
 
 def _list(options: argparse.Namespace) -> int:
     for suite in SUITES.values():
-        missing = _missing(suite.modules)
+        reason = missing(suite.modules)
         found = rows.all_rows(suite, options.results)
-        print(f"{suite.name}: {suite.about}{f' ({missing})' if missing else ''}")
+        print(f"{suite.name}: {suite.about}{f' ({reason})' if reason else ''}")
         print(f"    {len(found)} trials stored, of {len({row['solver'] for row in found})} solvers")
-        if suite.solvers is not OPPONENTS:
-            print(f"    solvers: {', '.join(suite.solvers)}")
+        print(f"    solvers: {_solvers(suite)}")
         for dim in suite.dims:
             names = suite.problems(dim)
             budgets = sorted({suite.budget(name, dim) for name in names})
             here = sum(row["dim"] == dim for row in found)
             budget = " or ".join(f"{b:.3g}" for b in budgets)
             print(f"    d = {dim}: {_listed(names)}; {budget} evaluations; {here} trials stored")
-    print("solvers of the other suites")
+    print("common solvers")
     for name, solver in OPPONENTS.items():
         reason = reason_against(solver, 1, 1)
         print(f"    {name}{f': {reason}' if reason else ''}")
     return 0
 
 
+def _solvers(suite: Suite) -> str:
+    common = suite.solvers.keys() >= OPPONENTS.keys()
+    others = [name for name in suite.solvers if not common or name not in OPPONENTS]
+    return ", ".join(["the common ones, below"] * common + others)
+
+
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) < 5 else f"{len(names)} problems {names[0]}..{names[-1]}"
 
 
-def _missing(modules: Sequence[str]) -> str | None:
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    return f"{', '.join(missing)} is not installed" if missing else None
-
-
 def plan(options: argparse.Namespace) -> list[Trial]:
     """Return the trials that are asked for; what cannot run is named on standard error."""
+    count = integer("trials", options.trials, least=1)
+    if options.budget is not None:
+        finite("budget", options.budget, above=0)
     trials, reasons = [], {}
-    for suite in map(SUITES.__getitem__, options.suite):
-        for dim in _chosen("dims", options.dims, suite.dims, len(options.suite)):
-            for name in suite.problems(dim):
-                if options.problem and name not in options.problem:
+    for suite in _chosen_suites(options):
+        solvers = [name for name in options.solver or suite.solvers if name in suite.solvers]
+        for dim, name in _problems(suite, options):
+            if reason := missing(suite.needs(name)):
+                reasons[f"{suite.name} {name}"] = reason
+                continue
+            budget = _budget(suite, name, dim, options.budget)
+            for solver in solvers:
+                if reason := reason_against(suite.solvers[solver], dim, budget):
+                    reasons[f"{solver} on {suite.name}, d = {dim}"] = reason
                     continue
-                if missing := _missing(suite.needs(name)):
-                    reasons[f"{suite.name} {name}"] = missing
-                    continue
-                budget = _budget(suite, name, dim, options.budget)
-                for solver in _solvers(suite, options.solver):
-                    if reason := reason_against(suite.solvers[solver], dim, budget):
-                        reasons[f"{solver} on {name}, d = {dim}"] = reason
-                        continue
-                    seeds = range(1, options.trials + 1)
-                    trials += [Trial(suite.name, name, dim, solver, s, budget) for s in seeds]
-    for what, reason in reasons.items():
-        print(f"not run: {what}: {reason}", file=sys.stderr)
+                seeds = range(1, count + 1)
+                trials += [Trial(suite.name, name, dim, solver, s, budget) for s in seeds]
+    _name_reasons("not run", reasons)
     return trials
 
 
+def _problems(suite: Suite, options: argparse.Namespace) -> list[tuple[int, str]]:
+    return [
+        (dim, name)
+        for dim in suite.dims
+        if options.dims is None or dim in options.dims
+        for name in suite.problems(dim)
+        if options.problem is None or name in options.problem
+    ]
+
+
 def _budget(suite: Suite, name: str, dim: int, per_variable: float | None) -> int:
-    return suite.budget(name, dim) if per_variable is None else int(per_variable * dim)
+    return suite.budget(name, dim) if per_variable is None else max(1, int(per_variable * dim))
 
 
-def _chosen(
-    argument: str, wanted: Sequence[int] | None, possible: Sequence[int], suites: int
-) -> Sequence[int]:
-    """Return those that are asked for; what one of several suites lacks, another may have."""
-    if wanted is None:
-        return possible
-    if suites == 1 and not set(wanted) <= set(possible):
-        raise ValueError(f"{argument}: expected some of {[*possible]}, got {[*wanted]}")
-    return [one for one in possible if one in wanted]
-
-
-def _solvers(suite: Suite, wanted: Sequence[str] | None) -> list[str]:
-    if wanted is None:
-        return list(suite.solvers)
-    known = {name for one in SUITES.values() for name in one.solvers}
-    for name in wanted:
-        if name not in known:
-            raise ValueError(f"solver: expected some of {sorted(known)}, got {name!r}")
-    return [name for name in wanted if name in suite.solvers]
+def _name_reasons(what: str, reasons: Mapping[str, str]) -> None:
+    for name, reason in reasons.items():
+        print(f"{what}: {name}: {reason}", file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> int:
+    workers = integer("workers", options.workers, least=1)
     trials = plan(options)
     if options.again:
         rows.forget(trials, options.results)
-    count = rows.run(trials, options.workers, options.results)
-    print(f"{count} trials run; the others were stored already", file=sys.stderr)
+    count = rows.run(trials, workers, options.results)
+    print(f"{count} of {len(trials)} trials run; the others are stored or failed", file=sys.stderr)
     return 0
 
 
@@ -156,17 +177,23 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    def wanted(row: rows.Row) -> bool:
-        chosen = (("problem", options.problem), ("solver", options.solver), ("dim", options.dims))
-        return all(not values or row[name] in values for name, values in chosen)
+    suites = {suite.name: suite for suite in _chosen_suites(options, others=OWN)}
+    chosen = (("problem", options.problem), ("solver", options.solver), ("dim", options.dims))
+    reasons = {}
 
-    different = rows.verify(
-        options.suite,
-        wanted,
-        options.rows,
-        options.seed,
-        options.workers,
-        options.results,
-        lambda line: print(line, flush=True),
-    )
+    def wanted(row: rows.Row) -> bool:
+        if any(values and row[name] not in values for name, values in chosen):
+            return False
+        suite = suites[row["suite"]]
+        solver = suite.solvers.get(row["solver"])  # other benchmarks have other ones too
+        modules = suite.needs(row["problem"]) + ((solver.module,) if solver else ())
+        if reason := missing(modules):
+            reasons[f"{suite.name}, {row['solver']}"] = reason
+        return reason is None
+
+    count = integer("rows", options.rows, least=1)
+    workers = integer("workers", options.workers, least=1)
+    kept = rows.sample(suites, wanted, count, options.seed, options.results)
+    _name_reasons("not verified", reasons)
+    different = rows.verify(kept, workers, lambda line: print(line, flush=True))
     return 1 if different else 0

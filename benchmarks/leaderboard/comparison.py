@@ -1,11 +1,13 @@
 """Which trials are compared: those of one budget that ours and the others ran too."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from leaderboard import statistics
+from leaderboard.opponents import FULL
 from leaderboard.statistics import Rank, Run
 from leaderboard.suites import SUITES
 from leaderboard.trials import Suite
@@ -54,9 +56,10 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """The trials of a suite that all of its solvers ran, at one number of variables or at all."""
+    """The trials of a suite that all of its solvers ran."""
 
     suite: Suite
+    variables: str  # how many, such as "= 40"
     title: str
     reference: str
     runs: list[Run]
@@ -73,6 +76,19 @@ class Comparison:
         return statistics.common(self.runs, self.solvers)
 
     @cached_property
+    def ended(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """What the runs of each solver ended with, by problem."""
+        found = {}
+        for problem in self.problems:
+            runs = [run for of in problem.values() for run in of]
+            exact = self.suite.exact and all(run.best is not None for run in runs)
+            found[runs[0].problem] = {
+                name: statistics.final(of, self.suite.targets, exact=exact)
+                for name, of in problem.items()
+            }
+        return found
+
+    @cached_property
     def ranks(self) -> dict[str, Rank]:
         """The mean rank of each solver, the best first."""
         found = statistics.ranks(self.problems)
@@ -85,21 +101,30 @@ class Comparison:
 
 
 def comparisons(suite: Suite, rows: Sequence[Mapping[str, Any]]) -> list[Comparison]:
-    """Return a comparison for each number of variables and budget; of real problems one of all."""
+    """Return a comparison for each number of variables and each budget."""
     found = []
-    for dim in sorted({row["dim"] for row in rows}) if suite.targets else [None]:
-        here = [row for row in rows if dim in (None, row["dim"])]
-        title = suite.name if dim is None else f"{suite.name}, d = {dim}"
+    for variables, here in _by_size(suite, rows).items():
         for budget in sorted({Budget.of(suite, row) for row in here}, key=_size):
-            found.append(_compared(budget, title, [row for row in here if budget.admits(row)]))
+            found.append(_compared(budget, variables, [row for row in here if budget.admits(row)]))
     return [one for one in found if one is not None and len(one.solvers) > 1]
+
+
+def _by_size(suite: Suite, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the rows by number of variables; real problems are small or large."""
+    groups = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["dim"]):
+        size = "<=" if row["dim"] <= FULL else ">"
+        groups[f"= {row['dim']}" if suite.targets else f"{size} {FULL}"].append(row)
+    return groups
 
 
 def _size(budget: Budget) -> float:
     return 0 if budget.factor is None else budget.factor
 
 
-def _compared(budget: Budget, title: str, rows: Sequence[Mapping[str, Any]]) -> Comparison | None:
+def _compared(
+    budget: Budget, variables: str, rows: Sequence[Mapping[str, Any]]
+) -> Comparison | None:
     """Return the comparison of the trials that all solvers have.
 
     They are those of the reference that another package ran with this very budget; longer trials
@@ -128,8 +153,8 @@ def _compared(budget: Budget, title: str, rows: Sequence[Mapping[str, Any]]) -> 
     runs = statistics.read(common, budget.suite.targets, budget)
     order = sorted(chosen, key=lambda name: -statistics.area(_of(runs, name)))
     left_out = sorted(set(trials) - set(chosen))
-    title = f"{title}, {_named(runs)}"
-    return Comparison(budget.suite, title, reference, runs, order, left_out)
+    title = f"{budget.suite.name}, d {variables}, {_named(runs)}"
+    return Comparison(budget.suite, variables, title, reference, runs, order, left_out)
 
 
 def _named(runs: Sequence[Run]) -> str:

@@ -23,6 +23,7 @@ class LSGO(Functions):
     dims = (1000,)
     modules = ("cec2013lsgo",)
     targets = TARGETS
+    exact = True
     solvers = OPPONENTS
 
     def problems(self, dim: int) -> list[str]:

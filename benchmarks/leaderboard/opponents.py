@@ -8,7 +8,7 @@ package without bounds gets points clipped to them.
 
 import importlib.util
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -216,19 +216,21 @@ def by_random(start: Start) -> None:
         start.fun(rng.uniform(start.problem.low, start.problem.high))
 
 
+FULL = 200  # variables for full matrices of other packages
+
 OPPONENTS = {
     **{
         name: Solver(partial(ours, name), "fmnes", "fmnes")
         for name in ("auto", "cr-fm-nes", "sep-cma", "vd-cma")
     },
     "cma-es": Solver(partial(ours, "cma-es"), "fmnes", "fmnes", most=500),
-    "pycma CMA-ES": Solver(partial(by_pycma, "full"), "cma", "cma", most=200),
+    "pycma CMA-ES": Solver(partial(by_pycma, "full"), "cma", "cma", most=FULL),
     "pycma diagonal": Solver(partial(by_pycma, "diagonal"), "cma", "cma"),
     "pycma VD": Solver(partial(by_pycma, "vd"), "cma", "cma"),
     "pycma VkD": Solver(partial(by_pycma, "vkd"), "cma", "cma"),
-    "cmaes CMA": Solver(partial(by_cmaes, "CMA"), "cmaes", "cmaes", most=200),
+    "cmaes CMA": Solver(partial(by_cmaes, "CMA"), "cmaes", "cmaes", most=FULL),
     "cmaes CMA lr_adapt": Solver(
-        partial(by_cmaes, "CMA", lr_adapt=True), "cmaes", "cmaes", most=200
+        partial(by_cmaes, "CMA", lr_adapt=True), "cmaes", "cmaes", most=FULL
     ),
     "cmaes Sep": Solver(partial(by_cmaes, "SepCMA"), "cmaes", "cmaes"),
     "evosax CR-FM-NES": Solver(partial(by_evosax, "CR_FM_NES"), "evosax", "evosax"),
@@ -244,19 +246,29 @@ OPPONENTS = {
     "random": Solver(by_random, "numpy", "numpy"),
 }
 NOISY = {  # for problems with noise only
-    "pycma noise handling": Solver(by_pycma_with_reevaluations, "cma", "cma", most=200),
+    "pycma noise handling": Solver(by_pycma_with_reevaluations, "cma", "cma", most=FULL),
 }
 
 
 def reason_against(solver: Solver, dim: int, budget: int) -> str | None:
     """Return why a solver does not run here, or None if it does."""
-    if importlib.util.find_spec(solver.module) is None:
-        return f"{solver.module} is not installed: pip install {solver.package}"
+    if reason := missing((solver.module,)):
+        return reason
     if dim > solver.most:
         return f"its cost grows too fast beyond {solver.most:g} variables"
     if budget > solver.evaluations * dim:
         return f"it is meant for up to {solver.evaluations:g} evaluations a variable"
     return None
+
+
+def missing(modules: Sequence[str]) -> str | None:
+    """Return which modules are not installed and how to install them, or None."""
+    names = [name for name in modules if importlib.util.find_spec(name) is None]
+    if not names:
+        return None
+    extra = "cec2013lsgo" not in names  # which is GPL
+    how = "pip install 'fmnes[leaderboard]'" if extra else "docs/leaderboard.md says how"
+    return f"{', '.join(names)} is not installed: {how}"
 
 
 def quiet() -> None:

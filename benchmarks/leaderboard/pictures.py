@@ -1,6 +1,7 @@
 """The pictures: shares of targets over evaluations, performance profiles, and ranks."""
 
 import base64
+import html
 import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -41,11 +42,12 @@ def details(comparison: Comparison) -> "Figure":
     return figure
 
 
-def as_html(figure: "Figure") -> str:
+def as_html(figure: "Figure", title: str) -> str:
     """Return an image that is part of the page."""
     file = io.BytesIO()
     figure.savefig(file, dpi=130, format="png")
-    return f'<img src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}">'
+    data = base64.b64encode(file.getvalue()).decode()
+    return f'<img alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
 
 
 def shares(axes: Any, comparison: Comparison) -> None:

@@ -3,12 +3,12 @@
 import json
 import random
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from fmnes._files import replacing
-from fmnes.benchmarking import lines
+import row_files
+from row_files import Row
+
 from fmnes.benchmarking.processes import run_all, with_progress
 from leaderboard.opponents import quiet
 from leaderboard.suites import SUITES
@@ -16,7 +16,9 @@ from leaderboard.trials import Suite, Trial, row_of
 
 FOLDER = Path(__file__).parents[1] / "results/leaderboard"
 OF_THE_MACHINE = ("seconds", "versions")  # what may differ when a trial is run again
-Row = dict[str, Any]
+Task = tuple[Trial, bool]  # to run again; true: as the other benchmark did that has stored it
+Stored = Mapping[str, Sequence[Row]]  # the rows of each suite
+FIELDS = (*Trial._fields, "evaluations", "best", *OF_THE_MACHINE)  # and hits, or a curve
 
 
 def trial_of(row: Row) -> Trial:
@@ -26,7 +28,11 @@ def trial_of(row: Row) -> Trial:
 
 def stored(suite: str, folder: Path = FOLDER) -> list[Row]:
     """Return the rows of a suite in its file."""
-    return [json.loads(line) for line in lines.read_lines(folder / f"{suite}.jsonl")]
+    return row_files.read(_file(suite, folder), FIELDS)
+
+
+def _file(suite: str, folder: Path) -> Path:
+    return folder / f"{suite}.jsonl"
 
 
 def all_rows(suite: Suite, folder: Path = FOLDER) -> list[Row]:
@@ -45,8 +51,8 @@ def run_one(trial: Trial) -> Row:
     return _row(trial, SUITES[trial.suite].run)
 
 
-def run_again(task: tuple[Trial, bool]) -> Row:
-    """Run a trial in this process; true: as the other benchmark did that has stored it."""
+def run_again(task: Task) -> Row:
+    """Run a trial in this process as it was run for the stored row."""
     trial, of_other = task
     suite = SUITES[trial.suite]
     return _row(trial, suite.run_stored if of_other else suite.run)
@@ -62,10 +68,9 @@ def _row(trial: Trial, run: Callable[[Trial], Row]) -> Row:
 
 def forget(trials: Sequence[Trial], folder: Path = FOLDER) -> None:
     """Remove the rows of these trials from their files, because a solver has changed."""
+    forgotten = set(trials)
     for name in {trial.suite for trial in trials}:
-        kept = [row for row in stored(name, folder) if trial_of(row) not in set(trials)]
-        with replacing(folder / f"{name}.jsonl") as part:
-            Path(part).write_text("".join(f"{json.dumps(row)}\n" for row in kept))
+        row_files.keep(_file(name, folder), lambda row: trial_of(row) not in forgotten)
 
 
 def run(trials: Sequence[Trial], workers: int, folder: Path = FOLDER) -> int:
@@ -75,7 +80,7 @@ def run(trials: Sequence[Trial], workers: int, folder: Path = FOLDER) -> int:
         asked = [trial for trial in trials if trial.suite == name]
         if not asked:
             continue
-        with lines.appending(folder / f"{name}.jsonl", "suite") as append:
+        with row_files.appending(_file(name, folder)) as append:
             done = {trial_of(row) for row in all_rows(SUITES[name], folder)}
             todo = [trial for trial in dict.fromkeys(asked) if trial not in done]
             ended = run_all(run_one, todo, workers)
@@ -83,37 +88,35 @@ def run(trials: Sequence[Trial], workers: int, folder: Path = FOLDER) -> int:
                 if "error" in row:
                     print(f"failed: {' '.join(map(str, trial))}: {row['error']}", file=sys.stderr)
                 else:
-                    append([json.dumps(row)])
+                    append(row)
                     count += 1
     return count
 
 
-def verify(
-    suites: Iterable[str],
-    wanted: Callable[[Row], bool],
-    count: int,
-    seed: int,
-    workers: int,
-    folder: Path,
-    say: Callable[[str], None],
-) -> int:
-    """Run some of the rows again, and return how many came out differently.
+def sample(
+    suites: Iterable[str], wanted: Callable[[Row], bool], count: int, seed: int, folder: Path
+) -> dict[Task, Row]:
+    """Return some of the wanted rows, which a seed chooses, by what has to be run again.
 
     Rows of other benchmarks are among them, as those in the archives of `fmnes coco`.
     """
     found = []
     for name in suites:
         own = stored(name, folder)
-        found += [(row, False) for row in own if wanted(row)]
-        found += [(row, True) for row in _of_others(SUITES[name], own) if wanted(row)]
-    chosen = random.Random(seed).sample(found, min(count, len(found)))
-    kept = {(trial_of(row), of_other): row for row, of_other in chosen}
+        found += [((trial_of(row), False), row) for row in own if wanted(row)]
+        others = _of_others(SUITES[name], own)
+        found += [((trial_of(row), True), row) for row in others if wanted(row)]
+    return dict(random.Random(seed).sample(found, min(count, len(found))))
+
+
+def verify(kept: dict[Task, Row], workers: int, say: Callable[[str], None]) -> int:
+    """Run rows again, and return how many came out differently."""
     different = 0
     for task, again in run_all(run_again, list(kept), workers):
-        row, (trial, _) = kept[task], task
+        row = kept[task]
         wrong = differences(row, again)
         different += bool(wrong)
-        say(f"{'DIFFERENT' if wrong else 'the same '}  {' '.join(map(str, trial))}")
+        say(f"{'DIFFERENT' if wrong else 'the same '}  {' '.join(map(str, task[0]))}")
         if "error" in again:
             say(f"    it fails: {again['error']}")
             continue

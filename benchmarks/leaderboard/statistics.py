@@ -205,24 +205,21 @@ def medians(values: Sequence[float]) -> tuple[float, float, float]:
     return float(middle), float(low), float(high)
 
 
-def final(runs: Sequence[Run], targets: Sequence[float]) -> tuple[float, float]:
+def final(runs: Sequence[Run], targets: Sequence[float], *, exact: bool) -> tuple[float, float]:
     """Return the median of what runs ended with, and of the evaluations; smaller is better.
 
-    The first is the last target reached or, in suites without targets, the best value. The second
-    is infinite unless the last target was reached.
+    The first is the best value if that is exact and known, and otherwise the last target reached.
+    The second is infinite unless the last target was reached.
     """
+    least = targets[-1] if targets else -math.inf
+    spent = float(np.median([run.hits[-1] for run in runs])) if targets else math.inf
+    bests = [run.best for run in runs if run.best is not None]
+    if exact and len(bests) == len(runs):
+        return float(np.median(np.maximum(bests, least))), spent
     if not targets:
-        return float(np.median([_known(run) for run in runs])), math.inf
-    count = [int(np.isfinite(run.hits).sum()) for run in runs]
+        raise ValueError(f"best: expected values on {runs[0].problem}, got None")
     values = [math.inf, *targets]
-    ended = float(np.median([values[n] for n in count]))
-    return ended, float(np.median([run.hits[-1] for run in runs]))
-
-
-def _known(run: Run) -> float:
-    if run.best is None:
-        raise ValueError(f"best: expected a value for {run.solver} on {run.problem}, got None")
-    return run.best
+    return float(np.median([values[int(np.isfinite(run.hits).sum())] for run in runs])), spent
 
 
 def behind(ours: tuple[float, float], other: tuple[float, float]) -> bool:

@@ -150,6 +150,7 @@ class Suite(ABC):
     dims: ClassVar[tuple[int, ...]]
     modules: ClassVar[tuple[str, ...]] = ()  # what the problems need
     targets: ClassVar[tuple[float, ...]] = ()  # none: best values are compared
+    exact: ClassVar[bool] = False  # whether the best value of a row is known, and has no noise
     solvers: Mapping[str, Solver]
 
     @abstractmethod

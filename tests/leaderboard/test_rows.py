@@ -1,5 +1,6 @@
 """Rows: a run that is killed and resumed has the same ones, and a changed one is found."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import time
 
 import pytest
 from benchmark_modules import BENCHMARKS
-from leaderboard import commands, rows
+from leaderboard import commands, opponents, rows
 from leaderboard.suites import SUITES
 from leaderboard.trials import Trial
 
@@ -100,18 +101,89 @@ def test_stored_rows_are_unique_and_of_known_suites():
             assert hits == sorted(hits)
 
 
-def test_wrong_arguments_are_named(capsys):
-    assert commands.main(["run", "--suite", "rotated", "--dims", "7"]) == 2
-    assert "dims" in capsys.readouterr().err
-    assert commands.main(["run", "--suite", "rotated", "--dims", "20", "--solver", "x"]) == 2
-    assert "'x'" in capsys.readouterr().err
+@pytest.mark.parametrize("command", ["run", "verify"])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--suite", "rotatde"], "suite: .* got 'rotatde' (did you mean 'rotated'?)"),
+        (["--suite", "rotated", "--dims", "7"], "dims: expected some of 20, 200, 2000, got 7"),
+        (["--problem", "elipsoid"], "problem: .* (did you mean 'ellipsoid'?)"),
+        (["--suite", "lsgo", "--problem", "sphere"], "problem: expected some of f1, .* 'sphere'"),
+        (["--solver", "pycma VDD"], "solver: .* (did you mean 'pycma VD'?)"),
+        (["--suite", "bbob-mixint", "--solver", "random"], "solver: .* got 'random'"),
+        (["--workers", "0"], "workers: expected at least 1, got 0"),
+    ],
+)
+def test_wrong_arguments_are_named(command, arguments, words, capsys, tmp_path):
+    given = [command, *arguments, "--results", str(tmp_path / "none")]
+    assert commands.main(given) == 2
+    begin, _, end = words.partition(".*")
+    error = capsys.readouterr().err
+    assert error.startswith(f"leaderboard: {begin.strip()}")
+    assert end.strip() in error
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [("--budget", "0"), ("--budget", "nan"), ("--trials", "0")]
+)
+def test_a_run_needs_trials_and_evaluations(argument, value, capsys):
+    assert commands.main(["run", "--suite", "rotated", argument, value]) == 2
+    assert f"{argument[2:]}: expected" in capsys.readouterr().err
+
+
+def test_a_damaged_row_is_named_with_its_line(uninterrupted, tmp_path, capsys):
+    whole = (uninterrupted / "rotated.jsonl").read_bytes().splitlines(keepends=True)
+    file = tmp_path / "rotated.jsonl"
+    arguments = ["--suite", "rotated", "--workers", "1", "--results", str(tmp_path)]
+    for damaged in (b'{"suite": "rota\n', b"<<<<<<< ours\n", b'{"suite": "rotated"}\n', b"3\n"):
+        file.write_bytes(b"".join([*whole[:2], damaged, *whole[2:]]))
+        for command in (["verify"], ["run", "--problem", "sphere", "--dims", "20"]):
+            assert commands.main([*command, *arguments]) == 2
+            assert f"{file}, line 3: expected a JSON object" in capsys.readouterr().err
+    file.write_bytes(b"".join(whole) + b'{"suite": "rota')  # of a process that was killed
+    assert len(rows.stored("rotated", tmp_path)) == len(whole)
+
+
+def without(monkeypatch, *names):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        opponents.importlib.util, "find_spec", lambda name: None if name in names else found(name)
+    )
 
 
 def test_a_package_that_is_missing_is_named(capsys, monkeypatch):
-    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: None)
+    without(monkeypatch, "cec2013lsgo", "cma")
     options = commands._parser().parse_args(["run", "--suite", "lsgo", "--solver", "auto"])
     assert commands.plan(options) == []
-    assert "cec2013lsgo" in capsys.readouterr().err
+    assert "cec2013lsgo is not installed: docs/leaderboard.md" in capsys.readouterr().err
+    given = ["run", "--suite", "rotated", "--dims", "20", "--solver", "pycma VD", "auto"]
+    planned = commands.plan(commands._parser().parse_args(given))
+    assert {trial.solver for trial in planned} == {"auto"}
+    assert "cma is not installed: pip install 'fmnes[leaderboard]'" in capsys.readouterr().err
+
+
+def test_rows_of_a_package_that_is_missing_are_not_verified(
+    uninterrupted, tmp_path, capsys, monkeypatch
+):
+    row = rows.stored("rotated", uninterrupted)[0] | {"solver": "pycma VD"}
+    (tmp_path / "rotated.jsonl").write_text(json.dumps(row) + "\n")
+    without(monkeypatch, "cma")
+    given = ["verify", "--suite", "rotated", "--workers", "1", "--results", str(tmp_path)]
+    assert commands.main(given) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("not verified: rotated, pycma VD: cma is not installed")
+
+
+def test_ctrl_c_says_how_to_continue(capsys, monkeypatch, tmp_path):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rows, "run_all", interrupted)
+    given = [*COMMAND[2:], str(tmp_path)]
+    assert commands.main(given) == 130
+    assert "repeat a run to continue it" in capsys.readouterr().err
 
 
 def test_a_solver_that_fails_is_named_and_not_stored(monkeypatch, tmp_path, capsys):

@@ -45,6 +45,7 @@ class RealProblems(Functions):
 
     name = "real"
     about = "weighted Lasso, paths, wind farms, an antenna, hyper-parameters, robots"
+    exact = True
     dims = tuple(sorted({real.dim for real in PROBLEMS.values()}))
     solvers = OPPONENTS
 
