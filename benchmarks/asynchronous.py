@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import row_files
-from pages import table, with_tables
 
 import fmnes
+import row_files
 from fmnes.benchmarking.simulated_workers import SimulatedWorkers
+from pages import table, with_tables
 
 KEPT = Path(__file__).parent / "results/asynchronous.jsonl"
 PAGE = Path(__file__).parents[1] / "docs/asynchronous.md"

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import row_files
 from numpy.typing import NDArray
-from pages import table, with_tables
 
 import fmnes
+import row_files
+from pages import table, with_tables
 
 RESULTS = Path(__file__).parent / "results" / "choices.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "variables.md"

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pages import table, with_tables
 
 from fmnes.integrations._coco_data import pack
 from fmnes.integrations._coco_problems import read_records
+from pages import table, with_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

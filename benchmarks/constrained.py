@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 import row_files
 from mixint import optimum
 from pages import table, with_tables

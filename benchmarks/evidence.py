@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from pages import table, with_tables
 
 from fmnes.algorithms._weights import even_default_popsize
 from fmnes.benchmarking.lines import appending, read_lines
@@ -29,6 +28,7 @@ from fmnes.benchmarking.processes import with_progress
 from fmnes.experiments import protocol
 from fmnes.experiments.solvers import SOLVERS
 from fmnes.problems import PROBLEMS
+from pages import table, with_tables
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[1]

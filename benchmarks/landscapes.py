@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pages
-import row_files
 from numpy.typing import NDArray
 
 import fmnes
+import pages
+import row_files
 
 KEPT = Path(__file__).parent / "results/landscapes.jsonl"
 PAGE = Path(__file__).parents[1] / "docs/auto.md"

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pages
-import row_files
 from numpy.typing import NDArray
 
 import fmnes
+import pages
+import row_files
 from fmnes.algorithms import METHODS
 
 KEPT = Path(__file__).parent / "results/mixint.jsonl"

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pages
-import row_files
-from landscapes import SETTINGS, cell, number
 from numpy.typing import NDArray
 
 import fmnes
+import pages
+import row_files
+from landscapes import SETTINGS, cell, number
 
 KEPT = Path(__file__).parent / "results/noise.jsonl"
 PAGE = Path(__file__).parents[1] / "docs/auto.md"

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from solvers import ALL, SOLVERS, Solver
-from speed_report import plot, report
 
 from fmnes._config import config
 from fmnes.algorithms._weights import even_default_popsize
+from solvers import ALL, SOLVERS, Solver
+from speed_report import plot, report
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "speed.csv"

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import cma
-import crane
 import numpy as np
 from cma.restricted_gaussian_sampler import GaussVDSampler
 from matplotlib.figure import Figure
 
+import crane
 import fmnes
 
 PROGRAM = [sys.executable, "-S", crane.__file__]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
-from property_tests import DEFAULT
-from time_limit import hard_limit
 
 from fmnes import METHODS
+from property_tests import DEFAULT
+from time_limit import hard_limit
 
 # The default profile runs the same examples every time, so that a test fails for everybody or for
 # nobody; "few" is its short form. `make test-explore` runs new examples and keeps what fails.

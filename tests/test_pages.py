@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from benchmark_modules import BENCHMARKS, load
 
 import fmnes
+from benchmark_modules import BENCHMARKS, load
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import tarfile
 
 import numpy as np
 import pytest
-from benchmark_modules import load
 
+from benchmark_modules import load
 from fmnes import kernels
 from fmnes.algorithms import vd_cma
 

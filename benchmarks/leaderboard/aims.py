@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from pages import table
-
 from leaderboard import statistics
 from leaderboard.comparison import DEFAULT, Comparison
 from leaderboard.rotated import FUNCTIONS, PUBLISHED_DIM, SOLVED, place
 from leaderboard.rows import Row, Stored
 from leaderboard.statistics import Run
 from leaderboard.tables import longest
+from pages import table
 
 LARGE = 40  # variables from which on the default aims to be first on bbob-largescale
 

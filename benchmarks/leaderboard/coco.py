@@ -14,12 +14,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 import coco_summary
 import constrained
 import mixint
-import numpy as np
 import row_files
-
 from fmnes.integrations._coco_problems import Task, run
 from leaderboard.opponents import NOISY, OPPONENTS
 from leaderboard.trials import Functions, Problem, Solver, Start, Suite, Trial, Vector

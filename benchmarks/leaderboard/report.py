@@ -5,12 +5,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from pages import with_tables
-
 from leaderboard import aims, pictures, rows, tables
 from leaderboard.comparison import DEFAULT, Comparison, comparisons, label
 from leaderboard.rows import Stored
 from leaderboard.suites import SUITES
+from pages import with_tables
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/leaderboard.md"

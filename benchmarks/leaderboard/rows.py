@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import row_files
-from row_files import Row
-
 from fmnes.benchmarking.processes import run_all, with_progress
 from leaderboard.opponents import quiet
 from leaderboard.suites import SUITES
 from leaderboard.trials import Suite, Trial, row_of
+from row_files import Row
 
 FOLDER = Path(__file__).parents[1] / "results/leaderboard"
 OF_THE_MACHINE = ("seconds", "versions")  # what may differ when a trial is run again

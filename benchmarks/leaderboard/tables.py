@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from pages import table
 
 from leaderboard import statistics
 from leaderboard.comparison import DEFAULT, OWN, Comparison, label
@@ -13,6 +12,7 @@ from leaderboard.opponents import OPPONENTS
 from leaderboard.rotated import FUNCTIONS, PUBLISHED, PUBLISHED_DIM, SOLVED, TARGETS, place
 from leaderboard.rows import Row
 from leaderboard.statistics import Run
+from pages import table
 
 
 def standing(comparison: Comparison) -> str:

@@ -9,6 +9,7 @@ change their ranks at some point, and the runs have only their distribution in c
 
 import numpy as np
 import pytest
+
 from backends.common import (
     Search,
     assert_close,
@@ -17,7 +18,6 @@ from backends.common import (
     to_numpy,
     with_signs_of,
 )
-
 from fmnes import kernels
 from fmnes.kernels import agnostic
 

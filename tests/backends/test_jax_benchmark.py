@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from benchmark_modules import load
 
 pytestmark = pytest.mark.arrays

@@ -6,9 +6,9 @@ import warnings
 import numpy as np
 import pytest
 from array_api_compat import array_namespace
-from backends.common import ellipsoid, to_numpy
 
 import fmnes
+from backends.common import ellipsoid, to_numpy
 
 DIM = 6
 dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -9,8 +9,8 @@ same: the values of two candidates are never that close.
 
 import numpy as np
 import pytest
-from backends.common import Search, assert_close
 
+from backends.common import Search, assert_close
 from fmnes.algorithms import Shape
 
 pytestmark = pytest.mark.arrays

@@ -6,6 +6,7 @@ import signal
 import time
 
 import pytest
+
 from cli.common import end_of, history, nrows, result, start, until
 
 pytestmark = pytest.mark.browser

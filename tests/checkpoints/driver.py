@@ -11,9 +11,9 @@ import time
 import zlib
 
 import numpy as np
-from checkpoints.common import digest
 
 import fmnes
+from checkpoints.common import digest
 
 
 def mark(x):

@@ -6,9 +6,8 @@ Run once for each format that is released: ``python -m checkpoints.make_format``
 import contextlib
 import pathlib
 
-from checkpoints.common import Counted, search, sphere, stairs
-
 import fmnes
+from checkpoints.common import Counted, search, sphere, stairs
 from fmnes.storage.npz import FORMAT
 
 

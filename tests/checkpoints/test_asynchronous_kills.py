@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+
 from checkpoints import asynchronous_driver as driver
 
 pytestmark = pytest.mark.pools

@@ -13,9 +13,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from checkpoints.common import search, stairs
 
 import fmnes
+from checkpoints.common import search, stairs
 from fmnes.storage import npz
 from fmnes.storage.npz import DamagedError
 

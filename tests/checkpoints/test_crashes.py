@@ -6,9 +6,9 @@
 import os
 
 import pytest
-from checkpoints.common import Clock, Counted, digest, search, stairs
 
 import fmnes
+from checkpoints.common import Clock, Counted, digest, search, stairs
 from fmnes.storage import lock
 
 OPERATIONS = ("open", "write", "fsync", "replace", "link", "unlink", "ftruncate")

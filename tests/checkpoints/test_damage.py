@@ -13,9 +13,9 @@ import zlib
 
 import numpy as np
 import pytest
-from checkpoints.common import Clock, Counted, digest, names, search, sphere
 
 import fmnes
+from checkpoints.common import Clock, Counted, digest, names, search, sphere
 from fmnes.storage.npz import FORMAT
 
 OPTIONS = {"maxiter": 30, "workers": None, "method": "cr-fm-nes"}  # each x is evaluated once

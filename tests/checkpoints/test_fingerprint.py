@@ -9,9 +9,9 @@ import textwrap
 
 import numpy as np
 import pytest
+
 from checkpoints.common import search, sphere
 from checkpoints.test_formats import STORED
-
 from fmnes.storage.fingerprint import fingerprint
 
 # All kinds of objectives; run twice, with constants whose order in memory differs.

@@ -6,9 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
-from checkpoints.common import Counted, digest, search, sphere, stairs
 
 import fmnes
+from checkpoints.common import Counted, digest, search, sphere, stairs
 from fmnes import kernels
 
 STORED = pathlib.Path(__file__).parent / "formats"

@@ -4,9 +4,9 @@ import os
 
 import numpy as np
 import pytest
-from checkpoints.common import Clock, search, sphere
 
 import fmnes
+from checkpoints.common import Clock, search, sphere
 
 METHOD = "cr-fm-nes"  # which evaluates x0 once
 

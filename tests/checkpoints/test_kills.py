@@ -10,10 +10,10 @@ import sys
 import time
 
 import pytest
-from checkpoints import driver
-from checkpoints.common import digest
 
 import fmnes
+from checkpoints import driver
+from checkpoints.common import digest
 from fmnes.storage import journal, npz
 from fmnes.storage.validity import RUNS
 

@@ -9,8 +9,8 @@ import sys
 import time
 
 import pytest
-from checkpoints.common import Counted, digest, names, search, sphere
 
+from checkpoints.common import Counted, digest, names, search, sphere
 from fmnes.storage.lock import Lock, in_use
 
 OTHER = "import sys, fmnes; fmnes.minimize(sum, [3.0] * 5, 1.0, checkpoint=sys.argv[1])"

@@ -5,9 +5,9 @@ import time
 
 import numpy as np
 import pytest
-from checkpoints.common import Counted, digest, names, rewritten, search, sphere, stairs
 
 import fmnes
+from checkpoints.common import Counted, digest, names, rewritten, search, sphere, stairs
 
 # === The same bits ===
 

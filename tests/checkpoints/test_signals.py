@@ -9,8 +9,8 @@ import threading
 import time
 
 import pytest
-from checkpoints.common import Counted, digest, names, search, sphere
 
+from checkpoints.common import Counted, digest, names, search, sphere
 from fmnes._optimizer import Optimizer
 
 SIGNALS = {signal.SIGTERM: "terminated", signal.SIGINT: "interrupted"}

@@ -7,9 +7,9 @@ import sys
 import time
 
 import pytest
-from cli.common import assert_same, end_of, history, nrows, result, sphere, start, until
 
 import fmnes
+from cli.common import assert_same, end_of, history, nrows, result, sphere, start, until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs the signals of POSIX")
 

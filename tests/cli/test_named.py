@@ -5,9 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from cli.common import result, sphere
 
 import fmnes
+from cli.common import result, sphere
 from fmnes.cli import main
 from fmnes.cli._folder import Folder
 from fmnes.cli._view import View

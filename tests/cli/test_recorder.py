@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 import pytest
-from cli.common import history
 
 import fmnes
+from cli.common import history
 from fmnes.cli._folder import Folder
 from fmnes.cli._recorder import Recorder
 

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from cli.common import PROGRAM, assert_same, history, holes, result, rows, sphere
 
 import fmnes
+from cli.common import PROGRAM, assert_same, history, holes, result, rows, sphere
 from fmnes.cli import main
 from fmnes.cli._program import ExternalProgram
 

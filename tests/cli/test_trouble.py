@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from cli.common import assert_same, history, result, sphere, start
 
 import fmnes
+from cli.common import assert_same, history, result, sphere, start
 from fmnes.cli import main
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs the processes of POSIX")

@@ -10,8 +10,8 @@ import time
 import tracemalloc
 
 import pytest
-from cli.common import history, nrows, result, start, until
 
+from cli.common import history, nrows, result, start, until
 from fmnes.cli import main
 from fmnes.cli._folder import Folder
 from fmnes.cli._view import View

@@ -5,9 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
-from contract.common import drive, sphere, start
 
 import fmnes
+from contract.common import drive, sphere, start
 from fmnes.algorithms import METHODS
 
 ANTITHETIC = [name for name, module in METHODS.items() if module.ANTITHETIC]

@@ -4,11 +4,11 @@ import copy
 
 import numpy as np
 import pytest
-from contract.common import assert_same_bits, drive, ellipsoid, sphere, start
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fmnes
+from contract.common import assert_same_bits, drive, ellipsoid, sphere, start
 from fmnes.algorithms import METHODS
 
 BOUNDS = [(-4.0, 5.0)] * 4 + [(3.0, 3.0)]

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from contract.common import arrays
 
+from contract.common import arrays
 from fmnes.algorithms import METHODS, Shape
 
 DIMS = [1, 2, 3, 10]

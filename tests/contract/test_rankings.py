@@ -7,12 +7,12 @@ that can no longer be resolved).
 
 import numpy as np
 import pytest
-from contract.common import arrays, ellipsoid, sphere
 from hypothesis import given
 from hypothesis import strategies as st
-from property_tests import examples
 
 import fmnes
+from contract.common import arrays, ellipsoid, sphere
+from property_tests import examples
 
 NEVER = 10**9
 ENDLESS = fmnes.Stopping(

@@ -10,9 +10,9 @@ import zipfile
 
 import numpy as np
 import pytest
-from contract.common import assert_same_bits, drive, ellipsoid, sphere, start
 
 import fmnes
+from contract.common import assert_same_bits, drive, ellipsoid, sphere, start
 from fmnes.storage import npz
 
 SETTINGS = [

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from contract.common import arrays, assert_same_bits, drive, ellipsoid, sphere, start
 
 import fmnes
+from contract.common import arrays, assert_same_bits, drive, ellipsoid, sphere, start
 from fmnes.algorithms import METHODS
 
 GENERATIONS = 40

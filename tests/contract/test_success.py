@@ -5,9 +5,9 @@ import math
 import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from property_tests import examples
 
 import fmnes
+from property_tests import examples
 
 # Of a point in units of sigma0, relative to an optimum.
 OBJECTIVES = {

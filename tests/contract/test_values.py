@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from contract.common import arrays, sphere, start
 
 import fmnes
+from contract.common import arrays, sphere, start
 
 DIM = 6
 X0 = np.full(DIM, 3.0)

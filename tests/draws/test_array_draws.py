@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from array_api_compat import array_namespace
+
 from backends.conftest import LIBRARIES
 from draws.common import KNOWN_ANSWERS, exact_normals, extreme_words, numpy_words
-
 from fmnes import draws
 from fmnes.draws import array_draws
 

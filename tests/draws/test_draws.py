@@ -5,6 +5,9 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from draws.common import (
     KNOWN_ANSWERS,
     exact_normals,
@@ -15,9 +18,6 @@ from draws.common import (
     ulps,
     words_at,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
 from fmnes import draws
 from fmnes.draws import numpy_draws
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from equations import transcriptions as slow
 
+from equations import transcriptions as slow
 from fmnes.algorithms import METHODS, _phases, cr_fm_nes
 
 # Columns: d, lambda, mu_eff, c_sigma, c_c, c_1, eta_B, eta_sigma (stagnation, convergence),

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import array_api_compat.numpy as xp
 import numpy as np
 import pytest
-from equations import transcriptions as slow
 
+from equations import transcriptions as slow
 from fmnes.algorithms import METHODS, cr_fm_nes, fm_nes, r1_nes, vd_cma
 from fmnes.algorithms import _axes_gaussian as axes_gaussian
 from fmnes.algorithms import _full_gaussian as full

@@ -16,8 +16,8 @@ from functools import cache
 import numpy as np
 import pytest
 import sympy as sp
-from equations import transcriptions as slow
 
+from equations import transcriptions as slow
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.experiments import older_h
 

@@ -9,8 +9,8 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from equations import transcriptions as slow
 
+from equations import transcriptions as slow
 from fmnes.algorithms import _vd_gaussian as vd
 from fmnes.algorithms import cr_fm_nes, vd_cma
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from cli.common import environment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

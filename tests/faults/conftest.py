@@ -1,6 +1,7 @@
 """A hard limit for every test here, and the file in which calls are counted."""
 
 import pytest
+
 from time_limit import hard_limit
 
 

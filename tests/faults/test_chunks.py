@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+
 from faults import objectives
 from faults.common import (
     EXPECTED,
@@ -13,7 +14,6 @@ from faults.common import (
     X,
     assert_only_trouble_failed,
 )
-
 from fmnes.evaluate import Evaluator
 from fmnes.evaluate._call import ObjectiveCall, evaluate_chunk
 from fmnes.evaluate._chunks import ChunkSizer

@@ -4,10 +4,10 @@ import functools
 
 import numpy as np
 import pytest
-from faults import objectives
-from faults.common import X, assert_only_trouble_failed
 
 import fmnes
+from faults import objectives
+from faults.common import X, assert_only_trouble_failed
 from fmnes.evaluate import Evaluator
 from fmnes.runs.sequential import Runs
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+
 from faults import objectives
 from faults.common import (
     EXPECTED,
@@ -17,7 +18,6 @@ from faults.common import (
     assert_only_trouble_failed,
     process_pool,
 )
-
 from fmnes.evaluate import (
     EvaluationError,
     Evaluator,

@@ -4,10 +4,10 @@ import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from faults import objectives
-from faults.common import EXPECTED, PROCESSES, X
 
 import fmnes
+from faults import objectives
+from faults.common import EXPECTED, PROCESSES, X
 from fmnes.evaluate import EvaluationError, Evaluator
 
 WAYS = list(objectives.EXIT_CODES)

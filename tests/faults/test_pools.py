@@ -5,6 +5,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
+
 from faults import objectives
 from faults.common import (
     EXPECTED,
@@ -13,7 +14,6 @@ from faults.common import (
     assert_only_trouble_failed,
     process_pool,
 )
-
 from fmnes.evaluate import (
     EvaluationError,
     Evaluator,

@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from faults import objectives
 
 import fmnes
+from faults import objectives
 from fmnes import _population
 from fmnes.evaluate import EvaluationError, Evaluator
 from fmnes.evaluate._call import ObjectiveCall

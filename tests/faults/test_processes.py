@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from faults import objectives
 from faults.common import (
     EXPECTED,
@@ -20,7 +21,6 @@ from faults.common import (
     wait_until_gone,
     warm_pool,
 )
-
 from fmnes.evaluate import (
     EvaluationError,
     Evaluator,

@@ -9,14 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
+
+import fmnes
 from faults import objectives
 from faults.common import (
     EXPECTED,
     X,
     wait_until_gone,
 )
-
-import fmnes
 
 HEADER = """
 import os

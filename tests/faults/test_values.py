@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from faults import objectives
 from faults.common import (
     X,
     assert_only_trouble_failed,
 )
-
 from fmnes.evaluate import (
     Evaluator,
     evaluate_vectorized,

@@ -5,8 +5,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from draws.common import KNOWN_ANSWERS, exact_normals, extreme_words
 
+from draws.common import KNOWN_ANSWERS, exact_normals, extreme_words
 from fmnes import draws
 from fmnes.draws import triton_draws
 from gpu.conftest import DEVICE, GPU

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmark_modules import BENCHMARKS, load
 
 import fmnes
+from benchmark_modules import BENCHMARKS, load
 
 optuna = pytest.importorskip("optuna", reason="needs the extra optuna")
 from optuna.trial import TrialState  # noqa: E402
+
+from fmnes.integrations._optuna_claims import ranks  # noqa: E402
+from fmnes.integrations.optuna import FmnesSampler  # noqa: E402
 from optuna_studies import (  # noqa: E402  # once it is there
     DIM,
     NAMES,
@@ -31,9 +34,6 @@ from optuna_studies import (  # noqa: E402  # once it is there
     sampler,
     suggest,
 )
-
-from fmnes.integrations._optuna_claims import ranks  # noqa: E402
-from fmnes.integrations.optuna import FmnesSampler  # noqa: E402
 
 # --- Candidates -----------------------------------------------------------------------------------
 

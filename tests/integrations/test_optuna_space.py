@@ -5,9 +5,9 @@ import pytest
 
 optuna = pytest.importorskip("optuna", reason="needs the extra optuna")
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
-from optuna_studies import NAMES, objective, sampler  # noqa: E402  # once it is there
 
 from fmnes.integrations._optuna_space import Intersection, SearchedSpace  # noqa: E402
+from optuna_studies import NAMES, objective, sampler  # noqa: E402  # once it is there
 
 ALL = {
     "a": FloatDistribution(-0.7, 0.1),

@@ -16,6 +16,8 @@ from optuna.distributions import FloatDistribution  # noqa: E402
 from optuna.storages import JournalStorage  # noqa: E402
 from optuna.storages.journal import JournalFileBackend  # noqa: E402
 from optuna.trial import TrialState  # noqa: E402
+
+from fmnes.integrations.optuna import FmnesSampler  # noqa: E402
 from optuna_studies import (  # noqa: E402  # once it is there
     POPSIZE,
     SPACE,
@@ -29,8 +31,6 @@ from optuna_studies import (  # noqa: E402  # once it is there
     rows,
     sampler,
 )
-
-from fmnes.integrations.optuna import FmnesSampler  # noqa: E402
 
 # --- Studies on disk ------------------------------------------------------------------------------
 

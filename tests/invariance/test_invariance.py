@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from property_tests import examples
 
 from fmnes.algorithms import METHODS, Shape
+from property_tests import examples
 
 GENERATIONS = 10
 ROTATION_INVARIANT = ["xnes", "dx-nes-ic", "fm-nes", "cma-es", "r1-nes"]

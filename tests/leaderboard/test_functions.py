@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.signal.windows import chebwin
+
 from leaderboard import rotated
 from leaderboard.real import antenna, rover, slide, wind
 from leaderboard.trials import Counter, DoneError, Problem
-from scipy.signal.windows import chebwin
 
 MINIMA = {"rosenbrock": (1.0, 0.0), "levy_montalvo": (-1.0, 0.0)}  # where not 0: y, and the value
 

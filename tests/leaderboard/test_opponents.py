@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from leaderboard.opponents import NOISY, OPPONENTS, by_fcmaes, quiet, reason_against
 from leaderboard.suites import SUITES
 from leaderboard.trials import Counter, DoneError, Problem, Start, Trial, row_of

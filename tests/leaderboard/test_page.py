@@ -1,6 +1,7 @@
 """docs/leaderboard.md is made from the stored rows."""
 
 import pytest
+
 from leaderboard import report, rows, tables
 from leaderboard.suites import SUITES
 from pages import with_tables

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+
 from benchmark_modules import BENCHMARKS
 from leaderboard import commands, opponents, rows
 from leaderboard.suites import SUITES

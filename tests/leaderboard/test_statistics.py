@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from leaderboard import aims, rotated, statistics, tables
 from leaderboard.comparison import comparisons
 from leaderboard.statistics import Run

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from property_tests import examples
 
 import fmnes
 from fmnes.algorithms import _axes_gaussian as gaussian
@@ -15,6 +14,7 @@ from fmnes.engines import EngineSpec, registration
 from fmnes.engines.array import ArrayEngine
 from fmnes.engines.compiled_auto import CompiledAutoEngine
 from fmnes.kernels import _native
+from property_tests import examples
 
 ADDRESS = Address(seed=7, stream=4, generation=3)
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from property_tests import examples
 
 import fmnes
 from fmnes.algorithms import METHODS, cr_fm_nes
@@ -19,6 +18,7 @@ from fmnes.engines import EngineSpec
 from fmnes.engines.array import ArrayEngine
 from fmnes.engines.compiled import CompiledEngine
 from fmnes.kernels import _native
+from property_tests import examples
 
 ADDRESS = Address(seed=7, stream=4, generation=3)
 VARIANTS = ["safe", "paper"]

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from draws.common import KNOWN_ANSWERS, extreme_words, numpy_normals, words_at
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fmnes
+from draws.common import KNOWN_ANSWERS, extreme_words, numpy_normals, words_at
 from fmnes.draws import numpy_draws
 from fmnes.kernels import _native
 

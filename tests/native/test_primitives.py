@@ -7,10 +7,10 @@ import pytest
 from array_api_compat import numpy as xp
 from hypothesis import given
 from hypothesis import strategies as st
-from property_tests import examples
 
 from fmnes import kernels
 from fmnes.kernels import _native, agnostic, native
+from property_tests import examples
 
 DTYPES = [np.float64, np.float32]
 # One number, less than eight lanes, all of them, some more; one piece of a row and several.

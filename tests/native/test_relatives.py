@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from property_tests import examples
 
 import fmnes
 from fmnes import kernels
 from fmnes.algorithms import METHODS, Shape
 from fmnes.kernels import _native, agnostic
+from property_tests import examples
 
 DTYPES = [np.float64, np.float32]
 SETTINGS = [

@@ -5,6 +5,7 @@ import signal
 import time
 
 import numpy as np
+
 from faults.objectives import TROUBLE, killed_once, sphere
 
 

@@ -18,11 +18,11 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from faults import objectives
-from pools import everything, problems
 
 import fmnes
+from faults import objectives
 from fmnes.evaluate import Evaluator
+from pools import everything, problems
 
 TIMEOUT = 2.0
 X = objectives.population()

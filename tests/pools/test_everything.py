@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 import pytest
-from pools import everything
-from pools.common import Program, lacking
 
 from fmnes.storage import journal, npz
 from fmnes.storage.validity import RUNS
+from pools import everything
+from pools.common import Program, lacking
 
 pytestmark = pytest.mark.pools
 

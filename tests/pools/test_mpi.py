@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from pools.common import Program, lacking
 from pools.test_pools import check_all, serial
 

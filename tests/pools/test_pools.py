@@ -5,6 +5,7 @@ import math
 import signal
 
 import pytest
+
 from faults import objectives
 from pools import program
 from pools.common import Program, lacking

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import pytest
+
 from pools.common import Program, lacking
 from pools.test_pools import check_all
 

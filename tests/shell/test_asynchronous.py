@@ -6,9 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
-from checkpoints.common import digest
 
 import fmnes
+from checkpoints.common import digest
 from fmnes.algorithms._records import Shape
 from fmnes.arguments.start import read_start
 from fmnes.benchmarking.simulated_workers import SimulatedWorkers

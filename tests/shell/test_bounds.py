@@ -5,11 +5,11 @@ import pytest
 from array_api_compat import array_namespace
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from property_tests import examples
 from scipy.optimize import Bounds as SciPyBounds
 
 import fmnes
 from fmnes.variables.bounds import Box, Sides, read_bounds
+from property_tests import examples
 
 
 class Watched:

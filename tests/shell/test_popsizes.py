@@ -5,9 +5,9 @@ import logging
 
 import numpy as np
 import pytest
-from cluster.common import LocalHost
 
 import fmnes
+from cluster.common import LocalHost
 from fmnes import Cluster, Evaluator
 
 POPSIZES = fmnes.Auto(adapt="popsize")
