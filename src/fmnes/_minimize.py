@@ -1,49 +1,36 @@
-"""minimize(): check the arguments, loop, return a Result."""
+"""minimize(): check the arguments, put the parts of a search together, return its Result."""
 
 import contextlib
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Never, Protocol, Self
+from typing import Any, Literal, Never, Protocol
 
 import numpy as np
-from array_api_compat import array_namespace
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fmnes import _checks as checks
-from fmnes._arrays import Array
+from fmnes._loop import searched
 from fmnes._optimizer import Optimizer
 from fmnes._progress import Progress
 from fmnes._signals import Interrupts
 from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.arguments.start import read_point, read_start
-from fmnes.constraints.functions import ConstrainedObjective, Piece, read_constraints
-from fmnes.constraints.kinds import Kinds
-from fmnes.evaluate import (
-    Evaluator,
-    Outcome,
-    Value,
-    attach,
-    call_user,
-    end_if_unguarded,
-    evaluate_vectorized,
-    read_only,
-)
+from fmnes.evaluate import Evaluator
 from fmnes.evaluate.cluster import Cluster
 from fmnes.points.data import read_points_of
 from fmnes.records.history import DEFAULT_SIZE
 from fmnes.records.result import Result
-from fmnes.records.status import Status
 from fmnes.records.stopping import Stopping
-from fmnes.runs.asynchronous import Flight, Stream
+from fmnes.runs.evaluation import Evaluation, constraints_from, objective_of
 from fmnes.runs.first_generation import tries_steps
-from fmnes.runs.parallel import Fleet, ParallelRuns
+from fmnes.runs.parallel import ParallelRuns
 from fmnes.runs.restarts import BIPOP, IPOP, read_restarts
 from fmnes.runs.sequential import Runs
 from fmnes.storage.checkpoint import Checkpoint
 from fmnes.storage.fingerprint import fingerprint
 from fmnes.variables.bounds import BoundsLike
-from fmnes.variables.space import OfSpace, Space, of_named_values
+from fmnes.variables.space import Space
 
 
 class Pool(Protocol):
@@ -225,26 +212,19 @@ def minimize(
         kinds, pieces = constraints_from(constraints, point, start.setup.space)
         interrupts.defer()
         start = start.constrained(kinds, x0)
-        number = 0 if kinds is None else kinds.number
-        objective: Callable[..., Any] = fun
-        if start.setup.space is not None:
-            objective = OfSpace(fun, start.setup.space)
-        if pieces:
-            constrained = ConstrainedObjective(objective, pieces)
-            objective = constrained.of_population if vectorized else constrained
+        objective = objective_of(fun, start.setup.space, pieces, vectorized=vectorized)
         schedule = read_restarts(restarts)
-        evaluation = _Evaluation(
+        evaluation = Evaluation(
             objective,
             args,
             workers,
             vectorized=vectorized,
-            constraints=number,
+            constraints=0 if kinds is None else kinds.number,
             asynchronous=asynchronous,
         )
-        if start.setup.settings.adapts_popsize:
-            _check_sizes_may_change(schedule, evaluation)
-        if schedule.parallel > 1 and not evaluation.asynchronous:
-            raise ValueError(f"restarts: expected asynchronous=True with {schedule}, got False")
+        _check_schedule(
+            schedule, evaluation.asynchronous, sizes_vary=start.setup.settings.adapts_popsize
+        )
         least = -(-evaluation.least_popsize // schedule.parallel)  # rounded up
         first = Optimizer.started(start.enlarged(least), history_size)
         tries = not (isinstance(x0, Result) or evaluation.asynchronous)
@@ -264,202 +244,23 @@ def minimize(
             ) as runs,
             contextlib.closing(Progress(progress, runs)) as bar,
         ):
-            try:
-                try:
-                    with evaluation:
-                        status = _loop(runs, evaluation, callback, bar, interrupts)
-                except KeyboardInterrupt:  # a second one propagates
-                    status = Status.INTERRUPTED
-                runs.save()
-            except BaseException as error:
-                _attach_result(error, runs)
-                raise
-            return runs.result(interrupts.answer(status))
+            return searched(runs, evaluation, callback, bar, interrupts)
 
 
-def _check_sizes_may_change(schedule: IPOP | BIPOP, evaluation: "_Evaluation") -> None:
-    """Raise an error if something here needs generations of one size."""
-    if evaluation.asynchronous:
+def _check_schedule(schedule: IPOP | BIPOP, asynchronous: bool, *, sizes_vary: bool) -> None:
+    """Raise an error if a schedule does not fit the way in which values come, or the method.
+
+    ``sizes_vary``: the method changes the size of its generations.
+    """
+    if sizes_vary and asynchronous:
         raise ValueError(
             "asynchronous: expected False with adapt='popsize', because generations consist of the "
             "values that have arrived, got True"
         )
-    if not schedule.sizes_may_change:
+    if sizes_vary and not schedule.sizes_may_change:
         raise ValueError(
             "restarts: expected a number or IPOP with adapt='popsize', because BIPOP compares runs "
             f"by their population size, got {schedule!r}"
         )
-
-
-def _attach_result(error: BaseException, runs: Runs) -> None:
-    """Give an exception that ends the search the Result so far, so that no work is lost."""
-    with contextlib.suppress(Exception):  # on a device that has failed there is no Result
-        result = runs.result(Status.ERROR)
-        attach(error, "result", result)
-        if result.nfev:
-            candidate = "" if getattr(error, "x", None) is None else ", `error.x` what failed"
-            error.add_note(
-                f"The exception ended the search after {checks.count(result.nfev, 'evaluation')}. "
-                f"`error.result` is the Result so far (best value {result.fun:.6g}){candidate}."
-            )
-
-
-def _loop(
-    runs: Runs,
-    evaluation: "_Evaluation",
-    callback: "Callable[..., bool | np.bool_ | None] | None",
-    bar: Progress,
-    interrupts: Interrupts,
-) -> Status:
-    """Ask, evaluate and tell in run after run; return why the last run ended."""
-
-    def inject(x: Any, f: Any = None) -> None:
-        evaluation.check_injection()
-        runs.inject(x, f)
-
-    more = (inject,) if callback is not None and _takes_two(callback) else ()
-    while True:
-        while not (reasons := runs.reasons()):
-            x = runs.ask(evaluation.ask)
-            interrupts.allow()
-            outcome = runs.evaluate(evaluation.evaluate, x)
-            interrupts.defer()
-            is_complete = runs.tell(outcome)
-            if is_complete:
-                bar.update()
-            if callback is not None and is_complete:
-                interrupts.allow()
-                try:
-                    if _says_stop(call_user(callback, runs.result(Status.RUNNING), *more)):
-                        return Status.CALLBACK
-                except StopIteration:
-                    return Status.CALLBACK
-                finally:
-                    interrupts.defer()
-        if not runs.next_run(reasons[0]):
-            return reasons[0]
-
-
-def constraints_from(
-    constraints: Any, point: Array, space: Space | None
-) -> tuple[Kinds | None, tuple[Piece, ...]]:
-    """Return the constraints; their functions are called once, at a point of the search."""
-    if isinstance(constraints, tuple | list) and not constraints:
-        return None, ()
-    eps = float(array_namespace(point).finfo(point.dtype).eps)
-    if space is not None:
-        constraints = of_named_values(constraints, space)
-    return read_constraints(constraints, read_only(point), eps)
-
-
-def _takes_two(callback: Callable[..., Any]) -> bool:
-    """Return whether a callback has two required arguments; the second one is `inject`."""
-    try:
-        parameters = inspect.signature(callback).parameters.values()
-    except (TypeError, ValueError):  # some functions in C have no signature
-        return False
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    required = [p for p in parameters if p.kind in positional and p.default is p.empty]
-    return len(required) == 2
-
-
-def _says_stop(answer: Any) -> bool:
-    """Return whether a callback's answer ends the search; TypeError if it is not clear."""
-    if answer is not None and not isinstance(answer, bool | np.bool_):
-        raise TypeError(
-            "callback: expected it to return True to end the search, or False or None to continue, "
-            f"got {answer!r:.60} of type {type(answer).__name__}"
-        )
-    return bool(answer)
-
-
-class _Evaluation:
-    """Evaluates populations; a context manager that closes the pools which it opened itself."""
-
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        args: tuple[Any, ...],
-        workers: Any,
-        *,
-        vectorized: bool,
-        constraints: int,
-        asynchronous: bool,
-    ) -> None:
-        if vectorized and workers is not None:
-            raise ValueError(
-                "workers: expected None with vectorized=True, which calls fun once for the whole "
-                f"population, got {workers!r}"
-            )
-        if workers is not None:
-            end_if_unguarded()  # before a checkpoint is opened, which the driver has locked
-        self._fun, self._args, self._vectorized = fun, args, vectorized
-        self._constraints = constraints
-        self._own = not isinstance(workers, Evaluator)
-        self._evaluator = Evaluator(workers) if self._own else workers
-        self._memory: NDArray[Any] | None = None
-        self.asynchronous = asynchronous or self._evaluator.asynchronous
-        if self.asynchronous:
-            self._evaluator.check_asynchronous()
-        self._stream = Stream(fun, args, self._evaluator, constraints)
-
-    @property
-    def least_popsize(self) -> int:
-        """The least size of a generation, if the search is asynchronous: one candidate per worker.
-
-        In smaller generations, most values would come from candidates of earlier generations.
-        """
-        return self._evaluator.fixed_width if self.asynchronous else 0
-
-    def check_injection(self) -> None:
-        """Raise a ValueError if points from elsewhere cannot be evaluated; see `Evaluator`."""
-        self._evaluator.check_injection()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def ask(self, opt: Optimizer, points: Array | None) -> Any:
-        """Return the candidates, or the Population that workers build them from.
-
-        If ``points`` are to be evaluated too, they are the last rows.
-        """
-        if not self._vectorized and self._evaluator.builds(8 * opt.popsize * opt.dim):
-            population = opt.population(points)
-            if population is not None:
-                return population
-        if not isinstance(opt.setup.mean, np.ndarray):
-            x = opt.ask_vectors()
-            xp = array_namespace(x)
-            return x if points is None else xp.concat([x, points])
-        return read_only(self._ask_in_place(opt, points))
-
-    def _ask_in_place(self, opt: Optimizer, points: NDArray[Any] | None) -> NDArray[Any]:
-        """Return the same for NumPy arrays, in the same memory for every generation."""
-        popsize = opt.popsize
-        if points is not None:
-            self._memory = np.empty((popsize + points.shape[0], points.shape[1]), points.dtype)
-            self._memory[popsize:] = points
-            opt.ask_vectors(out=self._memory[:popsize])
-            return self._memory
-        if self._memory is None or self._memory.shape[0] < popsize:
-            self._memory = opt.ask_vectors()
-        else:
-            opt.ask_vectors(out=self._memory[:popsize])
-        return self._memory[:popsize]
-
-    def evaluate(
-        self, x: Any, known: Mapping[Any, Value] | None = None, report: Any = None
-    ) -> Outcome:
-        """Return the values of the candidates; see `Evaluator.evaluate` and `Stream.evaluate`."""
-        if isinstance(x, Flight | Fleet):
-            return self._stream.evaluate(x, known, report)
-        if self._vectorized:
-            return evaluate_vectorized(self._fun, self._args, x, self._constraints, known)
-        evaluate = self._evaluator.evaluate
-        return evaluate(self._fun, self._args, x, known, report, self._constraints)
-
-    def __exit__(self, *exc_info: object) -> None:
-        if self.asynchronous:
-            self._evaluator.end_stream()
-        if self._own:
-            self._evaluator.close()
+    if schedule.parallel > 1 and not asynchronous:
+        raise ValueError(f"restarts: expected asynchronous=True with {schedule}, got False")

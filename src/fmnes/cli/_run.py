@@ -11,7 +11,6 @@ from typing import Any
 
 import fmnes
 from fmnes import Result, Status
-from fmnes._minimize import constraints_from
 from fmnes.arguments.start import read_point, read_start
 from fmnes.cli import _arguments as arguments
 from fmnes.cli._command import add_command
@@ -21,6 +20,7 @@ from fmnes.cli._options import RunOptions
 from fmnes.cli._output import logged, print_err, print_out
 from fmnes.cli._recorder import Recorder
 from fmnes.records.result import error_summary
+from fmnes.runs.evaluation import constraints_from
 
 _RUN_USAGE = """\
 fmnes run package.module:function --x0 X [X ...] [--sigma0 S [S ...]] [options]
