@@ -4,13 +4,13 @@ Importing this module imports JAX; ``import fmnes`` does not. `fmnes.jax.evosax`
 searches with the methods and arguments of evosax.
 """
 
+from fmnes.jax._begin import init as init
+from fmnes.jax._begin import restart as restart
+from fmnes.jax._generation import ask as ask
+from fmnes.jax._generation import tell as tell
 from fmnes.jax._search import Metrics as Metrics
 from fmnes.jax._search import Search as Search
-from fmnes.jax._search import ask as ask
 from fmnes.jax._search import best as best
-from fmnes.jax._search import init as init
 from fmnes.jax._search import mean as mean
-from fmnes.jax._search import restart as restart
-from fmnes.jax._search import tell as tell
 from fmnes.jax._sharding import shardings as shardings
 from fmnes.jax._stopping import Reasons as Reasons

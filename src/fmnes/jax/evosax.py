@@ -19,8 +19,8 @@ import jax.numpy as jnp
 
 from fmnes._arrays import Array
 from fmnes.algorithms import MethodName, MethodSettings
-from fmnes.jax import _search as search
-from fmnes.jax._search import Search
+from fmnes.jax import _begin, _generation
+from fmnes.jax._search import Search, best, mean
 from fmnes.jax._tree import to_vector
 
 
@@ -153,10 +153,10 @@ class Strategy:
     @partial(jax.jit, static_argnames=("self",))
     def ask(self, key: Array, state: State, params: Params) -> tuple[Any, State]:
         """Return a population drawn with the key, and the state that `tell` needs."""
-        low, high = search.seed_words(key)
+        low, high = _begin.seed_words(key)
         words = state.search.words.at[:2].set(jnp.stack([low, high]))
         seeded = _replace(state.search, words=words)
-        return search.ask(seeded), state.replace(search=seeded)
+        return _generation.ask(seeded), state.replace(search=seeded)
 
     @partial(jax.jit, static_argnames=("self",))
     def tell(
@@ -167,7 +167,7 @@ class Strategy:
         The update uses the draws of `ask`: a population that was changed afterwards has no effect
         beyond its values.
         """
-        told, _ = search.tell(state.search, fitness)
+        told, _ = _generation.tell(state.search, fitness)
         layout = told.program.layout
         flat = jax.vmap(lambda one: to_vector(layout, one, "population"))(population)
         new = State(told, state.generation_counter)
@@ -178,14 +178,14 @@ class Strategy:
 
     def get_mean(self, state: State) -> Any:
         """Return the mean with the structure of a solution."""
-        return search.mean(state.search)
+        return mean(state.search)
 
     def get_best_solution(self, state: State) -> Any:
         """Return the best candidate so far with the structure of a solution."""
-        return search.best(state.search)
+        return best(state.search)
 
     def _begun(self, key: Array, mean: Any, sigma0: Any) -> Search:
-        return search.init(key, mean, sigma0, method=self.method, popsize=self.population_size)
+        return _begin.init(key, mean, sigma0, method=self.method, popsize=self.population_size)
 
 
 def _strategy(name: str, method: MethodName) -> type[Strategy]:
