@@ -9,7 +9,7 @@ from fmnes.variables.bounds import Box
 from fmnes.variables.discrete import Discrete, Margin, to_user
 
 
-class Coordinates(NamedTuple):
+class CoordinateMap(NamedTuple):
     """The maps between them, as they are in one generation."""
 
     box: Box | None

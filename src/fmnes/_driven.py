@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from fmnes._arrays import Array
 from fmnes._population import Lineage, Population, Recipe
-from fmnes._search import Kept, Search
-from fmnes.algorithms._records import copied
+from fmnes._search import BaseSearch, Kept
+from fmnes.algorithms._records import copied_shape
 from fmnes.constraints.constrained import Constrained
 from fmnes.engines.asynchronous import AsynchronousEngine, Candidate
 from fmnes.records.record import Feasible
@@ -22,7 +22,7 @@ from fmnes.records.stopping import Budget, reasons
 from fmnes.variables.discrete import told
 
 
-class DrivenSearch(Search):
+class DrivenSearch(BaseSearch):
     """A search as `minimize` drives it: in place, on workers, asynchronously."""
 
     def hand_out(self) -> None:
@@ -127,7 +127,7 @@ class DrivenSearch(Search):
             restarts=(Run(record.limits.popsize, record.sigma0, self.nfev, self.nit, fun, status),),
             nfailed=record.nfailed,
             first_error=None,
-            shape=copied(array_namespace(mean), self._algorithm.shape(self._params, state)),
+            shape=copied_shape(array_namespace(mean), self._algorithm.shape(self._params, state)),
             space=self.setup.space,
             **more,
         )

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes._arrays import Array, to_host
 from fmnes._driven import DrivenSearch
-from fmnes._told import check_told, read_constraints, read_rows, read_withdrawn
+from fmnes._told import check_told, read_constraint_values, read_rows, read_withdrawn
 from fmnes.algorithms import MethodName, MethodSettings
 from fmnes.arguments.start import read_start
 from fmnes.constraints.kinds import Constraints, Kinds
@@ -197,7 +197,7 @@ class Optimizer(DrivenSearch):
         values = x_or_f if f is None else f
         if not self._stays(values):
             values = self._injected.told(to_values(to_host(values), self._popsize, "f"))
-        g = read_constraints(constraints, self.setup.constraints, self._popsize)
+        g = read_constraint_values(constraints, self.setup.constraints, self._popsize)
         if f is not None:
             self._check_told(x_or_f)
         feasible, best_so_far = None, self.record.best_f

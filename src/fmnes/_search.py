@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fmnes import draws
 from fmnes._arrays import Array, constant
-from fmnes._coordinates import Coordinates
+from fmnes._coordinates import CoordinateMap
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
 from fmnes.arguments.start import MOST_CANDIDATES, Setup, Start, initial_sigma_and_shape
@@ -38,7 +38,7 @@ class Kept(NamedTuple):
     best: Array | None = None  # the best candidate so far, in search coordinates
 
 
-class Search:
+class BaseSearch:
     """One run: its state, the engine that computes its generations, and what they showed.
 
     `Optimizer` adds what a user calls.
@@ -242,8 +242,8 @@ class Search:
         return self._coordinates.latent(self._state.mean, y)
 
     @property
-    def _coordinates(self) -> Coordinates:
-        return Coordinates(self.setup.box, self.setup.discrete, self._margin)
+    def _coordinates(self) -> CoordinateMap:
+        return CoordinateMap(self.setup.box, self.setup.discrete, self._margin)
 
     @property
     def _user_dim(self) -> int:

@@ -25,7 +25,9 @@ def read_rows(rows: Any, popsize: int) -> tuple[int, int]:
     return first, last
 
 
-def read_constraints(constraints: Any, kinds: Kinds | None, popsize: int) -> NDArray[np.float64]:
+def read_constraint_values(
+    constraints: Any, kinds: Kinds | None, popsize: int
+) -> NDArray[np.float64]:
     """Return the values of the constraints, a row for each candidate."""
     if (kinds is None) != (constraints is None):
         expected = "no values"

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from checkpoints.common import Counted, digest, names, search, sphere
-from fmnes.storage.lock import Lock, in_use
+from fmnes.storage.lock import Lock, is_locked
 
 OTHER = "import sys, fmnes; fmnes.minimize(sum, [3.0] * 5, 1.0, checkpoint=sys.argv[1])"
 
@@ -99,7 +99,7 @@ def test_a_copy_of_the_folder_does_not_release_the_lock(path, tmp_path_factory):
     def fun(x):
         if not refused:
             shutil.copytree(path.parent, tmp_path_factory.mktemp("copy") / "folder")
-            assert in_use(f"{path}.lock")
+            assert is_locked(f"{path}.lock")
             done = subprocess.run(
                 [sys.executable, "-c", OTHER, path], capture_output=True, text=True, check=False
             )
@@ -108,16 +108,16 @@ def test_a_copy_of_the_folder_does_not_release_the_lock(path, tmp_path_factory):
 
     search(fun, path, maxiter=1)
     assert f"used by process {os.getpid()} " in refused[0]
-    assert not in_use(f"{path}.lock")
+    assert not is_locked(f"{path}.lock")
 
 
 def test_a_look_at_the_lock_does_not_take_it(path, monkeypatch):
-    """`in_use` locks the file for a moment; whoever comes then tries again."""
+    """`is_locked` locks the file for a moment; whoever comes then tries again."""
     with open(f"{path}.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         monkeypatch.setattr(time, "sleep", lambda _: file.close())
         with Lock(f"{path}.lock"):
-            assert in_use(f"{path}.lock")
+            assert is_locked(f"{path}.lock")
 
 
 def test_without_locks_there_is_a_warning(path, monkeypatch, caplog):
@@ -128,7 +128,7 @@ def test_without_locks_there_is_a_warning(path, monkeypatch, caplog):
     assert search(sphere, path, maxiter=2).nit == 2
     assert "No locks available" in caplog.text
     (path.parent / "other.lock").touch()
-    assert not in_use(path.parent / "other.lock")
+    assert not is_locked(path.parent / "other.lock")
 
 
 # The child of a fork ends in some way while its parent goes on; then it has seen its child end.

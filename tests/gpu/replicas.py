@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 import fmnes
-from fmnes.integrations.torch_distributed import Replicas, fingerprint
+from fmnes.integrations.torch_distributed import Replicas, state_fingerprint
 from gpu.processes import join
 
 DIM = 20
@@ -66,7 +66,7 @@ def main():
         if opt.nit == 3 and rank == size - 1 and kill == -2 and not damaged:
             damaged = True
             damage(opt)
-    print(opt.nit, fingerprint(opt), replicas.repaired, evaluated)
+    print(opt.nit, state_fingerprint(opt), replicas.repaired, evaluated)
     dist.destroy_process_group()
 
 
@@ -89,7 +89,7 @@ def failing(folder, rank, size):
             replicas.step(evaluate)
         except (RuntimeError, ValueError, ZeroDivisionError) as error:
             told.append(f"{opt.nit} {type(error).__name__}: {error}")
-    print(fingerprint(opt), *told, sep="\n")
+    print(state_fingerprint(opt), *told, sep="\n")
     dist.destroy_process_group()
 
 

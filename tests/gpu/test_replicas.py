@@ -9,7 +9,7 @@ import torch
 
 import fmnes
 from fmnes.integrations import _torch_transfer as transfer
-from fmnes.integrations.torch_distributed import Replicas, fingerprint
+from fmnes.integrations.torch_distributed import Replicas, state_fingerprint
 from gpu import processes
 from gpu import replicas as program
 
@@ -27,7 +27,7 @@ def expected(generations, library):
     opt = program.new_search(library)
     for _ in range(generations):
         opt.tell([program.ellipsoid(x) for x in opt.ask()])
-    return fingerprint(opt)
+    return state_fingerprint(opt)
 
 
 def start(*arguments):
@@ -89,7 +89,7 @@ def test_no_candidate_is_built_to_pass_values(tmp_path, monkeypatch):
         replicas.tell(values)
         opts[1].ask()
         opts[1].tell(values)
-        assert fingerprint(opts[0]) == fingerprint(opts[1])
+        assert state_fingerprint(opts[0]) == state_fingerprint(opts[1])
     finally:
         torch.distributed.destroy_process_group()
 
@@ -142,19 +142,19 @@ def test_vectors_are_not_part_of_the_pickled_state(library):
     opts[1].__setstate__(saved)
     for opt in opts:
         opt.tell(opt.ask()[:, 0])
-    assert fingerprint(opts[0]) == fingerprint(opts[1])
+    assert state_fingerprint(opts[0]) == state_fingerprint(opts[1])
     assert np.array_equal(np.asarray(opts[0].result.x), np.asarray(opts[1].result.x))
     assert opts[0].result.fun == opts[1].result.fun
 
 
 def test_one_bit_changes_the_fingerprint():
     opt = program.new_search()
-    before = fingerprint(opt)
+    before = state_fingerprint(opt)
     saved = opt.to_saved()
     mean = np.array(saved["state"].mean)
     mean.view(np.int64)[7] ^= 1
     opt.__setstate__({**saved, "state": saved["state"]._replace(mean=mean)})
-    assert fingerprint(opt) != before
+    assert state_fingerprint(opt) != before
 
 
 def test_what_is_refused():

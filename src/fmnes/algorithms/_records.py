@@ -71,7 +71,7 @@ def as_they_are(params: ParamsT) -> ParamsT:
     return params
 
 
-def copied(xp: Namespace, shape: Shape) -> Shape:
+def copied_shape(xp: Namespace, shape: Shape) -> Shape:
     """A copy of a shape: a search never works with arrays that the user holds."""
     return Shape(*(None if part is None else xp.asarray(part, copy=True) for part in shape))
 

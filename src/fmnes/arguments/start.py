@@ -15,7 +15,7 @@ from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array, constant, to_host
 from fmnes.algorithms import METHODS, Algorithm, MethodName, MethodSettings
-from fmnes.algorithms._records import Shape, copied
+from fmnes.algorithms._records import Shape, copied_shape
 from fmnes.arguments.shape import check_deviations, initial_shape
 from fmnes.arguments.x0 import (
     best_known,
@@ -332,7 +332,7 @@ def _set_up(
             f"x0: expected a Result with {mean.shape[0]} free variables, got {shape.D.shape[0]}"
         )
     else:
-        shape = copied(xp, shape)
+        shape = copied_shape(xp, shape)
     check_deviations(xp, mean, deviations, shape)
     if stopping is not None and not isinstance(stopping, Stopping):
         raise TypeError(f"stopping: expected fmnes.Stopping(...), got {stopping!r}")

@@ -28,7 +28,7 @@ from fmnes._json import with_words
 from fmnes.cli._errors import UsageError
 from fmnes.cli._options import RunOptions
 from fmnes.runs.parallel import read_result
-from fmnes.storage.lock import Lock, in_use
+from fmnes.storage.lock import Lock, is_locked
 
 _SHOWN = (  # of a Result in result.json
     *("fun", "nfev", "nit", "success", "status", "message", "nfailed", "first_error", "sigma"),
@@ -113,7 +113,7 @@ class Folder:
     def begin(self, options: RunOptions) -> None:
         """Prepare the folder for a run that starts or resumes."""
         checkpoint = self.checkpoint(options)
-        if in_use(f"{checkpoint}.lock"):
+        if is_locked(f"{checkpoint}.lock"):
             raise UsageError(
                 f"--checkpoint: expected a file that nobody else is using, got {checkpoint}"
             )
@@ -141,7 +141,7 @@ class Folder:
 
     def is_running(self) -> bool:
         """Return whether a process is working on the run."""
-        return in_use(self.lock)
+        return is_locked(self.lock)
 
     def last_result(self, options: RunOptions) -> Result:
         """Return the Result as of the last checkpoint."""

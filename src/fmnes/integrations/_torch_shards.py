@@ -18,8 +18,8 @@ from fmnes.arguments.start import Start, read_method, read_start
 from fmnes.engines.sharded import Share
 from fmnes.evaluate import to_values
 from fmnes.integrations._torch_group import Group
-from fmnes.integrations._torch_part import Part
 from fmnes.integrations._torch_shard_files import ShardFiles
+from fmnes.integrations._torch_shard_optimizer import ShardOptimizer
 
 _ADVICE = (
     "start the process again, form a new process group, and call Shards.load in the new process "
@@ -108,7 +108,7 @@ class Shards:
         )
         seed = self._agreed_seed(start, settings, given=rng is not None)
         setup = start.setup._replace(seed=seed)
-        self._part = Part.begun(start._replace(setup=setup), self._share_of(sizes))
+        self._part = ShardOptimizer.begun(start._replace(setup=setup), self._share_of(sizes))
 
     def _agreed_seed(self, start: Start, settings: CRFMNES, *, given: bool) -> int:
         """Return the seed of all processes; raise an error if they have different arguments."""
@@ -253,12 +253,12 @@ class Shards:
         files = None if folder is None else self._files(folder)
         self._join(self._part, files, self._part.setup.mean)
 
-    def _join(self, part: Part | None, files: ShardFiles | None, like: Array) -> None:
+    def _join(self, part: ShardOptimizer | None, files: ShardFiles | None, like: Array) -> None:
         """Bring all processes to one generation, from their memory and their files."""
         saved = set() if files is None else files.generations
-        ways: dict[int, Callable[[], Part]] = {}
+        ways: dict[int, Callable[[], ShardOptimizer]] = {}
         if files is not None:
-            ways |= {g: partial(Part.read, files, g, like) for g in saved}
+            ways |= {g: partial(ShardOptimizer.read, files, g, like) for g in saved}
         if part is not None:
             ways |= {g: partial(part.entered, g) for g in part.generations}
         goal = _latest_of_all(self._group.objects(set(ways)))

@@ -153,7 +153,7 @@ class Replicas:
 
     def _agree(self) -> None:
         """Bring every process to the state that most of the furthest ones have."""
-        standing = _Standing(self.opt.nit, fingerprint(self.opt))
+        standing = _Standing(self.opt.nit, state_fingerprint(self.opt))
         everyone = self._group.objects(standing)
         if len(set(everyone)) == 1:
             return
@@ -190,7 +190,7 @@ class Replicas:
         )
 
 
-def fingerprint(opt: Optimizer) -> int:
+def state_fingerprint(opt: Optimizer) -> int:
     """A number of 64 bits that depends on every bit of the state; computed where the state is."""
     total = 0
     for field in opt.to_saved()["state"]:

@@ -213,7 +213,7 @@ class FirstGeneration:
                 *(self._first.record.sigma0, opt.record.sigma0, len(self._trials) - 1),
             )
         self._trials.clear()
-        tell(opt, chosen.values)
+        tell_values(opt, chosen.values)
         return opt
 
     def _for_noise(self) -> Optimizer:
@@ -254,7 +254,7 @@ class FirstGeneration:
         return rows[0, ...]
 
 
-def tell(opt: Optimizer, values: NDArray[np.float64]) -> None:
+def tell_values(opt: Optimizer, values: NDArray[np.float64]) -> None:
     """Pass the values of all candidates to a search; with m constraints, 1 + m columns."""
     if values.ndim == 1:
         opt.tell(values)

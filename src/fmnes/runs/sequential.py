@@ -20,7 +20,7 @@ from fmnes.records.result import Result, Run, merged
 from fmnes.records.status import Status
 from fmnes.records.stopping import Budget
 from fmnes.runs.asynchronous import Flight
-from fmnes.runs.first_generation import FirstGeneration, tell
+from fmnes.runs.first_generation import FirstGeneration, tell_values
 from fmnes.runs.restarts import BIPOP, IPOP
 from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
 from fmnes.storage.fingerprint import Fingerprint
@@ -253,7 +253,7 @@ class Runs:
         elif self._position == (0, 0):
             self.current = self._first.tell(self.current, outcome.values)
         else:
-            tell(self.current, outcome.values)
+            tell_values(self.current, outcome.values)
         self._note_told(outcome)
         return self.current.nit > 0
 

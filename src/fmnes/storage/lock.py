@@ -15,7 +15,7 @@ else:
 
 logger = logging.getLogger("fmnes")
 
-_ATTEMPTS, _PAUSE = 5, 0.02  # `in_use` holds a lock for a moment; seconds between attempts
+_ATTEMPTS, _PAUSE = 5, 0.02  # `is_locked` holds a lock for a moment; seconds between attempts
 _BEYOND = 2**20  # on Windows, nobody can read the byte that is locked: one behind the text
 
 # The locks that this process holds, by path. A lock belongs to an open file, not to the process:
@@ -24,7 +24,7 @@ _held: dict[str, "Lock"] = {}
 _guard = threading.Lock()
 
 
-def in_use(path: str | os.PathLike[str]) -> bool:
+def is_locked(path: str | os.PathLike[str]) -> bool:
     """Return whether a process holds the lock of this file."""
     with _guard:
         if os.path.realpath(path) in _held:

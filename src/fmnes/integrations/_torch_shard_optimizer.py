@@ -30,14 +30,14 @@ class Common(NamedTuple):
     best_f: float
 
 
-class Part(Optimizer):
+class ShardOptimizer(Optimizer):
     """An Optimizer of the variables of one process, whose stopping rules see all variables."""
 
     share: Share
     _engine: ShardedEngine
 
     @classmethod
-    def begun(cls, start: Start, share: Share) -> "Part":
+    def begun(cls, start: Start, share: Share) -> "ShardOptimizer":
         """Return the part of a new search; all processes call this."""
         part = cls.__new__(cls)
         part.share = share
@@ -49,7 +49,7 @@ class Part(Optimizer):
         return part
 
     @classmethod
-    def read(cls, files: ShardFiles, generation: int, like: Array) -> "Part":
+    def read(cls, files: ShardFiles, generation: int, like: Array) -> "ShardOptimizer":
         """Return the part that a file holds, on the device of ``like``; it has to `join` then."""
         saved = files.read(generation)
         part = cls.__new__(cls)
@@ -68,7 +68,7 @@ class Part(Optimizer):
         """The generation of the state, and the next one if only its last exchange failed."""
         return {self.nit} if self._engine.prepared is None else {self.nit, self.nit + 1}
 
-    def entered(self, generation: int) -> "Part":
+    def entered(self, generation: int) -> "ShardOptimizer":
         """Return this part after it has gone to one of its `generations`."""
         prepared = self._engine.prepared
         if generation != self.nit and prepared is not None:
