@@ -31,9 +31,9 @@ from fmnes.evaluate import Evaluator as Evaluator
 from fmnes.evaluate.cluster import Cluster as Cluster
 from fmnes.integrations.scipy import scipy_method as scipy_method
 from fmnes.records.history import History as History
-from fmnes.records.result import Noise as Noise
+from fmnes.records.parts import Noise as Noise
+from fmnes.records.parts import Run as Run
 from fmnes.records.result import Result as Result
-from fmnes.records.result import Run as Run
 from fmnes.records.status import Status as Status
 from fmnes.records.stopping import Stopping as Stopping
 from fmnes.runs.restarts import BIPOP as BIPOP

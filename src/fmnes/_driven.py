@@ -15,8 +15,9 @@ from fmnes._search import BaseSearch, Kept
 from fmnes.algorithms._records import copied_shape
 from fmnes.constraints.constrained import Constrained
 from fmnes.engines.asynchronous import AsynchronousEngine, Candidate
+from fmnes.records.parts import Run
 from fmnes.records.record import Feasible
-from fmnes.records.result import Result, Run
+from fmnes.records.result import Result
 from fmnes.records.status import Status, message, succeeded
 from fmnes.records.stopping import Budget, reasons
 from fmnes.variables.discrete import told

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fmnes import _checks as checks
 from fmnes.evaluate import Evaluator, evaluate_vectorized
-from fmnes.records.result import Noise, Result
+from fmnes.records.parts import Noise
+from fmnes.records.result import Result
 from fmnes.variables.space import OfSpace
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import fmnes
 from fmnes import _minimize
-from fmnes.records.result import error_summary
+from fmnes.records.merging import error_summary
 from fmnes.records.status import _NOTHING_YET, _SO_FAR, Status
 
 SPACE = fmnes.Space({"lr": fmnes.Log(1e-4, 1.0), "layers": fmnes.Int(1, 5)})

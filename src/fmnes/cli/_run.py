@@ -19,7 +19,7 @@ from fmnes.cli._folder import Folder, result_json
 from fmnes.cli._options import RunOptions
 from fmnes.cli._output import logged, print_err, print_out
 from fmnes.cli._recorder import Recorder
-from fmnes.records.result import error_summary
+from fmnes.records.merging import error_summary
 from fmnes.runs.evaluation import constraints_from
 
 _RUN_USAGE = """\

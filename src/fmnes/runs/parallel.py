@@ -20,7 +20,9 @@ from fmnes._optimizer import Optimizer
 from fmnes.engines.asynchronous import X0, Origin
 from fmnes.evaluate import Outcome, Value
 from fmnes.records.history import History
-from fmnes.records.result import Result, Run, merged
+from fmnes.records.merging import merged
+from fmnes.records.parts import Run
+from fmnes.records.result import Result
 from fmnes.records.status import Status
 from fmnes.records.stopping import Budget
 from fmnes.runs.asynchronous import ArrivalCallback, Flight

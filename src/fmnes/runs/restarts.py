@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from fmnes import _checks as checks
-from fmnes.records.result import Run
+from fmnes.records.parts import Run
 
 
 class NextRun(NamedTuple):

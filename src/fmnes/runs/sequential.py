@@ -16,7 +16,9 @@ from fmnes._population import Population
 from fmnes.constraints.kinds import Kinds, violation
 from fmnes.evaluate import Outcome, Value, copied, kept_values
 from fmnes.records.history import History
-from fmnes.records.result import Result, Run, merged
+from fmnes.records.merging import merged
+from fmnes.records.parts import Run
+from fmnes.records.result import Result
 from fmnes.records.status import Status
 from fmnes.records.stopping import Budget
 from fmnes.runs.asynchronous import Flight

@@ -38,8 +38,9 @@ from fmnes.constraints.lagrangian import Lagrangian
 from fmnes.engines import Generation
 from fmnes.points.injected import Injected
 from fmnes.records.history import History
+from fmnes.records.parts import Noise, Run
 from fmnes.records.record import Limits, Record
-from fmnes.records.result import Noise, Result, Run
+from fmnes.records.result import Result
 from fmnes.records.status import Status
 from fmnes.records.stopping import Budget, Stopping
 from fmnes.storage.fingerprint import Fingerprint

@@ -1,0 +1,46 @@
+"""One result of several runs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fmnes.records.result import Result
+from fmnes.records.status import OF_ONE_RUN, Status, message, succeeded
+
+
+def merged(
+    runs: Sequence[Result],
+    status: Status,
+    ftarget: float | None,
+    advice: str = "",
+    first_error: str | None = None,
+) -> Result:
+    """Return the best of several runs with the totals of all; their histories are not joined.
+
+    ``status`` is that of the last run. If this run ended by itself, the status of the best run
+    takes its place, because x, mean and sigma are those of the best run.
+    """
+    best = min(runs, key=lambda run: (run.constr_violation, run.fun))
+    if status in OF_ONE_RUN and best.restarts[0].status in OF_ONE_RUN:
+        status = best.restarts[0].status
+    nfev, nfailed = sum(run.nfev for run in runs), sum(run.nfailed for run in runs)
+    text = message(best.fun, status, ftarget, best.constr_violation, advice)
+    if status == Status.INFEASIBLE and first_error is not None and nfailed == nfev:
+        text = f"Every evaluation failed. The first error is: {error_summary(first_error)}"
+    return replace(
+        best,
+        success=succeeded(best.fun, best.restarts[0].status, ftarget, best.constr_violation),
+        nfev=nfev,
+        nit=sum(run.nit for run in runs),
+        status=status,
+        message=text,
+        restarts=tuple(run.restarts[0] for run in runs),
+        nfailed=nfailed,
+        first_error=first_error,
+    )
+
+
+def error_summary(traceback: str) -> str:
+    """Return type and message of an exception on one line, with its notes, from its traceback."""
+    lines = traceback.strip().splitlines()
+    indented = [k for k, line in enumerate(lines) if line.startswith(" ")]
+    return " ".join(lines[indented[-1] + 1 if indented else 0 :])[:500]
