@@ -27,8 +27,8 @@ from fmnes.records.result import Result
 from fmnes.records.status import Status
 from fmnes.records.stopping import Stopping
 from fmnes.storage import npz
+from fmnes.storage.contents import SEARCH
 from fmnes.storage.move import moved
-from fmnes.storage.validity import SEARCH
 from fmnes.variables.bounds import BoundsLike
 from fmnes.variables.discrete import told
 from fmnes.variables.parts import read_parts, write_made, write_parts

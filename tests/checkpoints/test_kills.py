@@ -15,7 +15,7 @@ import fmnes
 from checkpoints import driver
 from checkpoints.common import digest
 from fmnes.storage import journal, npz
-from fmnes.storage.validity import RUNS
+from fmnes.storage.contents import RUNS
 
 pytestmark = pytest.mark.pools
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fmnes.storage import journal, npz
-from fmnes.storage.validity import RUNS
+from fmnes.storage.contents import RUNS
 from pools import everything
 from pools.common import Program, lacking
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fmnes.storage import npz
-from fmnes.storage.validity import SHARD
+from fmnes.storage.contents import SHARD
 
 
 class ShardFiles(NamedTuple):

@@ -15,8 +15,8 @@ from fmnes.engines import Registration
 from fmnes.engines.sharded import ShardedEngine, Share, first_state
 from fmnes.integrations._torch_shard_files import ShardFiles
 from fmnes.records.history import History
+from fmnes.storage.contents import SEARCH
 from fmnes.storage.move import moved
-from fmnes.storage.validity import SEARCH
 
 
 class Common(NamedTuple):

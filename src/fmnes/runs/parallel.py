@@ -29,8 +29,8 @@ from fmnes.runs.asynchronous import ArrivalCallback, Flight
 from fmnes.runs.restarts import IPOP
 from fmnes.runs.sequential import FINAL, Runs, Unfinished, joined
 from fmnes.storage import npz
+from fmnes.storage.contents import RUNS
 from fmnes.storage.journal import Position
-from fmnes.storage.validity import RUNS
 
 logger = logging.getLogger("fmnes")
 

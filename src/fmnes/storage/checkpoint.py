@@ -17,9 +17,9 @@ from fmnes.engines.asynchronous import X0, Origin
 from fmnes.evaluate import Outcome, Value
 from fmnes.storage import journal as journals
 from fmnes.storage import npz
+from fmnes.storage.contents import RUNS
 from fmnes.storage.journal import Entry, Journal, Opening, Position
 from fmnes.storage.lock import Lock
-from fmnes.storage.validity import RUNS
 
 logger = logging.getLogger("fmnes")
 

@@ -43,8 +43,9 @@ from fmnes.records.record import Limits, Record
 from fmnes.records.result import Result
 from fmnes.records.status import Status
 from fmnes.records.stopping import Budget, Stopping
+from fmnes.storage.contents import check_fields
 from fmnes.storage.fingerprint import Fingerprint
-from fmnes.storage.validity import check_content, check_fields
+from fmnes.storage.validity import check_content
 from fmnes.variables.bounds import Box
 from fmnes.variables.discrete import Discrete, Margin
 from fmnes.variables.space import Space

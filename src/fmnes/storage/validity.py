@@ -3,77 +3,39 @@
 All checks are done before memory is taken for the population or for the state of the search.
 """
 
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import array_namespace
 
 from fmnes import draws
 from fmnes._arrays import Array, to_host
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
-from fmnes.arguments.start import MOST_CANDIDATES, Setup
-from fmnes.constraints.constrained import Constrained
-from fmnes.constraints.kinds import Kinds
+from fmnes.arguments.start import MOST_CANDIDATES
 from fmnes.engines import Generation
-from fmnes.points.injected import Injected
 from fmnes.records.history import History
 from fmnes.records.record import Limits, Record
-from fmnes.records.result import Result
 from fmnes.records.status import Status
-from fmnes.records.stopping import Budget
-from fmnes.storage.fingerprint import Fingerprint
-from fmnes.variables.bounds import Box
-from fmnes.variables.discrete import Discrete, Margin
+from fmnes.storage.contents import (
+    LANE,
+    PARALLEL,
+    RUNS,
+    SEARCH,
+    SHARD,
+    check_array,
+    check_layout,
+    check_types,
+)
+from fmnes.storage.validity_of_setup import (
+    check_constrained,
+    check_injected,
+    check_margin,
+    check_setup,
+)
 
 _SMALL = 7  # variables of the search that shows how the arrays of a method look
 
-# What a file holds, by name: what `Optimizer.to_saved` returns ("tally" is its Record), and what
-# `Runs.save` and `CheckpointFiles` write.
-SEARCH: dict[str, Any] = {
-    "setup": Setup,
-    "budget": Budget,
-    "popsize": Any,
-    "run": int,
-    "state": tuple,
-    "initial": Any,
-    "best": Any,
-    "extra_x": Any,
-    "constrained": Constrained | None,
-    "margin": Margin | None,
-    "injected": Injected | None,
-    "tally": Record,
-    "asked": bool,
-}
-# The part of one process of a search that is split over several, and where it lies.
-SHARD: dict[str, Any] = {**SEARCH, "start": int, "variables": int}
-RUNS: dict[str, Any] = {
-    "current": dict,
-    "elapsed": float,
-    "finished": list[Result],
-    "first_error": str | None,
-    "evaluates_x0": bool,
-    "sigma_factor": float,
-    "schedule": str,
-    "objective": Fingerprint | None,
-    "flight": dict | None,
-    "parallel": dict | None,
-    "search": str,
-}
-_PARALLEL: dict[str, Any] = {
-    "lanes": list[dict[str, Any]],
-    "numbers": list[int],
-    **dict.fromkeys(("batches", "begun", "popsize", "arrived"), int),
-}
-_LANE: dict[str, Any] = {
-    "search": dict,
-    "flight": dict,
-    "arrived": np.ndarray,
-    "values": np.ndarray,
-    "ended": str | None,
-    "x0_is_open": bool,
-}
 _COUNTERS = (
     *("generation", "nfev", "listed_nfev", "nfailed", "extra_nfev", "free"),
     *("flat", "infeasible", "violated", "rose_at", "popsize"),
@@ -91,47 +53,6 @@ _RECORD: dict[str, Any] = {
     "history": History,
     "started": float,
 }
-
-
-# === Types ===
-
-
-def check_types(values: dict[str, Any], types: dict[str, Any]) -> None:
-    """Raise an error if there are other values than these, or one is not of its type."""
-    if not isinstance(values, dict) or values.keys() != types.keys():
-        came = ", ".join(values) if isinstance(values, dict) else type(values).__name__
-        raise ValueError(f"it holds {came}, not {', '.join(types)}")
-    for name, type_ in types.items():
-        if not _is_of(values[name], type_):
-            raise TypeError(f"{name}: expected {type_}, got {type(values[name]).__name__}")
-
-
-def check_fields(record: Any) -> None:
-    """Raise a TypeError if a field of a record is not of the type that its class declares."""
-    types = get_type_hints(type(record))
-    check_types({name: getattr(record, name) for name in types}, types)
-
-
-def _is_of(value: Any, type_: Any) -> bool:
-    if type_ is Any:
-        return True
-    origin, arguments = get_origin(type_), get_args(type_)
-    if hasattr(origin, "__value__"):  # an alias, as NumPy's NDArray is since NumPy 2.5
-        return _is_of(value, origin.__value__)
-    if origin in (Union, UnionType):
-        return any(_is_of(value, argument) for argument in arguments)
-    if origin is Literal:
-        return value in arguments
-    if origin in (tuple, list):
-        return isinstance(value, origin) and all(_is_of(item, arguments[0]) for item in value)
-    if type_ in (bool, int, float):
-        if isinstance(value, np.ndarray) and value.ndim == 0:  # how a NumPy number is stored
-            value = value.item()
-        return type(value) is type_ or (type_ is float and type(value) is int)
-    return isinstance(value, origin or type_)
-
-
-# === Searches ===
 
 
 def check_content(saved: dict[str, Any]) -> None:
@@ -154,7 +75,7 @@ def check_content(saved: dict[str, Any]) -> None:
         _check_parallel(saved["parallel"], len(saved["finished"]))
     for result in saved["finished"]:
         for vector in (result.x, result.stds):
-            _check_array("finished", vector, setup.mean if setup.box is None else setup.box.fixed)
+            check_array("finished", vector, setup.mean if setup.box is None else setup.box.fixed)
         if len(result.restarts) != 1:
             raise ValueError(f"finished: expected one run each, got {len(result.restarts)}")
 
@@ -163,26 +84,26 @@ def _check_flight(flight: dict[str, Any], mean: Array) -> None:
     """Raise an error if the candidates in flight of an asynchronous search do not fit it."""
     check_types(flight, {"origins": np.ndarray, "y": Any})
     count = len(flight["origins"])
-    _check_layout("flight.origins", flight["origins"], (count, 2), np.dtype(np.int64))
-    _check_layout("flight.y", flight["y"], (count, mean.shape[0]), mean.dtype)
+    check_layout("flight.origins", flight["origins"], (count, 2), np.dtype(np.int64))
+    check_layout("flight.y", flight["y"], (count, mean.shape[0]), mean.dtype)
     if (flight["origins"] < 0).any():
         raise ValueError("flight.origins: expected numbers >= 0, got a negative one")
 
 
 def _check_parallel(parallel: dict[str, Any], finished: int) -> None:
     """Raise an error if the runs in progress of a schedule do not fit together."""
-    check_types(parallel, _PARALLEL)
+    check_types(parallel, PARALLEL)
     if len(parallel["numbers"]) != finished or not parallel["lanes"]:
         raise ValueError(f"parallel: expected a number for each of {finished} finished runs")
     for lane in parallel["lanes"]:
-        check_types(lane, _LANE)
+        check_types(lane, LANE)
         check_search(lane["search"])
         setup, arrived = lane["search"]["setup"], lane["arrived"]
         _check_flight(lane["flight"], setup.mean)
         count, kinds = len(arrived), setup.constraints
-        _check_layout("parallel.arrived", arrived, (count,), np.dtype(np.int64))
+        check_layout("parallel.arrived", arrived, (count,), np.dtype(np.int64))
         shape = (count,) if kinds is None or not count else (count, 1 + kinds.number)
-        _check_layout("parallel.values", lane["values"], shape, np.dtype(np.float64))
+        check_layout("parallel.values", lane["values"], shape, np.dtype(np.float64))
         if ((arrived < 0) | (arrived >= len(lane["flight"]["origins"]))).any():
             raise ValueError("parallel.arrived: expected candidates in flight, got others")
         if lane["ended"] is not None:
@@ -220,110 +141,15 @@ def check_search(saved: dict[str, Any], variables: int | None = None) -> None:
     if not 0 <= setup.seed < 2**64:
         raise ValueError(f"seed: expected 64 bits, got {setup.seed}")
     draws.population_stream(saved["run"])  # raises an error if there is no such run
-    _check_setup(setup)
-    _check_constrained(setup.constraints, saved["constrained"])
+    check_setup(setup)
+    check_constrained(setup.constraints, saved["constrained"])
     if setup.multipliers is not None and setup.constraints is not None:
         numbers = np.empty(setup.constraints.number)
-        _check_array("multipliers", setup.multipliers, numbers)
-    _check_injected(saved["injected"], setup.mean, popsize)
+        check_array("multipliers", setup.multipliers, numbers)
+    check_injected(saved["injected"], setup.mean, popsize)
     dim, varies = setup.mean.shape[0], setup.settings.adapts_popsize
     _check_record(record, dim if variables is None else variables, popsize, varies=varies)
     _check_state(method, saved)
-
-
-def _check_setup(setup: Setup) -> None:
-    mean, dim = setup.mean, setup.mean.shape[0]
-    if mean.ndim != 1 or dim < 1:
-        raise ValueError(f"mean: expected a vector, got shape {tuple(mean.shape)}")
-    if not array_namespace(mean).isdtype(mean.dtype, "real floating"):
-        raise ValueError(f"mean: expected floating-point numbers, got {mean.dtype}")
-    _check_array("deviations", setup.deviations, np.empty(dim))
-    _check_array("shape.D", setup.shape.D, mean)
-    if setup.shape.v is not None:
-        _check_array("shape.v", setup.shape.v, mean)
-    if setup.shape.C is not None:
-        _check_layout("shape.C", setup.shape.C, (dim, dim), mean.dtype)
-    if setup.box is not None:
-        _check_box(setup.box, mean)
-    if setup.discrete is not None:
-        _check_discrete(setup.discrete, mean)
-    if setup.space is not None and (setup.box is None or setup.space.dim != len(setup.box.free)):
-        raise ValueError(f"space: expected one of {dim} coordinates, got {setup.space.dim}")
-
-
-def _check_box(box: Box, mean: Array) -> None:
-    free = np.asarray(to_host(box.free))
-    if free.ndim != 1 or free.dtype != np.bool_ or free.sum() != mean.shape[0]:
-        raise ValueError(f"bounds: expected {mean.shape[0]} free variables, got others")
-    position = np.asarray(to_host(box.position))
-    if not np.array_equal(position, np.where(free, np.cumsum(free) - 1, 0)):
-        raise ValueError("bounds: expected the positions of the free variables, got others")
-    _check_layout("bounds.fixed", box.fixed, free.shape, mean.dtype)
-    for name in ("low", "high", "margin"):
-        _check_array(f"bounds.{name}", getattr(box, name), mean)
-    for name in ("has_low", "has_high"):
-        _check_layout(f"bounds.{name}", getattr(box, name), tuple(mean.shape), box.free.dtype)
-
-
-def _check_constrained(kinds: Kinds | None, constrained: Constrained | None) -> None:
-    """Raise an error if the state of the constraints has another size than was declared."""
-    if (kinds is None) != (constrained is None):
-        raise ValueError("constraints: expected their state, got none, or the state of others")
-    if kinds is None or constrained is None:
-        return
-    flags, numbers = np.empty(kinds.number, bool), np.empty(kinds.number)
-    likes = {"equality": flags, "settled": flags}
-    for name in ("equality", "tolerance"):
-        _check_array(f"constraints.{name}", getattr(kinds, name), likes.get(name, numbers))
-    if not all(map(np.array_equal, constrained.kinds, kinds)):
-        raise ValueError("constraints: expected those of the search, got others")
-    _check_array("constraints.g", constrained.g, numbers)
-    for name, value in constrained.lagrangian._asdict().items():
-        if name not in ("updates", "margin", "drought"):
-            _check_array(f"lagrangian.{name}", value, likes.get(name, numbers))
-
-
-def _check_discrete(discrete: Discrete, mean: Array) -> None:
-    for name in ("low", "high", "reach"):
-        _check_array(f"integrality.{name}", getattr(discrete, name), mean)
-    like = np.empty(mean.shape, np.bool_)
-    for name in ("is_integer", "is_choice"):
-        _check_layout(
-            f"integrality.{name}", to_host(getattr(discrete, name)), like.shape, like.dtype
-        )
-    choice, column, options = (
-        np.asarray(to_host(part)) for part in (discrete.choice, discrete.column, discrete.options)
-    )
-    _check_layout("choices.choice", choice, tuple(mean.shape), np.dtype(np.int64))
-    _check_layout("choices.column", column, (column.size,), np.dtype(np.int64))
-    for name in ("options", "least"):
-        _check_layout(f"choices.{name}", getattr(discrete, name), column.shape, mean.dtype)
-    if ((column < 0) | (column >= mean.shape[0])).any():
-        raise ValueError("choices: expected the coordinate of each choice, got others")
-    if ((choice < 0) | (choice >= max(len(column), 1))).any() or (options < 3).any():
-        raise ValueError("choices: expected the number of a choice, and 3 or more options each")
-
-
-def _check_margin(margin: Margin, discrete: Discrete, mean: Array) -> None:
-    for part in margin[:3]:
-        _check_array("margin", part, mean)
-    options = np.asarray(to_host(discrete.options))
-    for name in ("q", "path"):
-        shape = len(options), int(np.max(options, initial=1))
-        _check_layout(f"choices.{name}", getattr(margin, name), shape, mean.dtype)
-    _check_layout("choices.pace", margin.pace, (2,), mean.dtype)
-
-
-def _check_injected(injected: Injected | None, mean: Array, popsize: int) -> None:
-    if injected is None:
-        return
-    values = np.asarray(injected.values)
-    n = values.shape[0] if values.ndim else 0
-    _check_layout("injected.values", values, (n,), np.dtype(np.float64))
-    _check_layout("injected.points", injected.points, (n, mean.shape[0]), mean.dtype)
-    _check_layout("injected.withdrawn", injected.withdrawn, (popsize,), np.dtype(bool))
-    if not 0 <= injected.active <= min(n, popsize):
-        raise ValueError(f"injected: expected at most {n} points in use, got {injected.active}")
 
 
 def _check_record(record: Record, dim: int, popsize: int, *, varies: bool) -> None:
@@ -364,18 +190,18 @@ def _check_state(method: Algorithm, saved: dict[str, Any]) -> None:
             shape = _grown_shape(f"state.{name}", value, method.GROWING[name], sizes)
         else:
             shape = tuple(dim if size == _SMALL else size for size in small.shape)
-        _check_layout(f"state.{name}", value, shape, small.dtype)
+        check_layout(f"state.{name}", value, shape, small.dtype)
     if method.GROWING and not any(sizes[name] for name in sizes if name != "d"):
         raise ValueError(f"state: expected one of {', '.join(method.GROWING)}, got empty arrays")
     for name in ("initial", "best"):
         if saved[name] is not None:
-            _check_array(name, saved[name], mean)
+            check_array(name, saved[name], mean)
     if (saved["margin"] is None) != (setup.discrete is None):
         raise ValueError("margin: expected one if there are discrete variables, got the opposite")
     if setup.discrete is not None:
-        _check_margin(saved["margin"], setup.discrete, mean)
+        check_margin(saved["margin"], setup.discrete, mean)
     if saved["extra_x"] is not None:
-        _check_array("extra_x", saved["extra_x"], mean if setup.box is None else setup.box.fixed)
+        check_array("extra_x", saved["extra_x"], mean if setup.box is None else setup.box.fixed)
     constrained, record = saved["constrained"], saved["tally"]
     found = record.best_f if constrained is None else constrained.f
     best = "extra_x" if record.best_is_extra or constrained is not None else "best"
@@ -396,17 +222,3 @@ def _grown_shape(
             raise ValueError(f"{name}: expected sizes of at most {sizes['d']}, got shape {found}")
         sizes.setdefault(size_name, size)
     return tuple(sizes[size_name] for size_name in names)
-
-
-def _check_array(name: str, value: Any, like: Array) -> None:
-    _check_layout(name, value, tuple(like.shape), like.dtype)
-
-
-def _check_layout(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> None:
-    """Raise an error unless ``value`` is an array of this shape and dtype, or such a number."""
-    array = value if is_array_api_obj(value) else np.asarray(value)
-    if (tuple(array.shape), str(array.dtype)) != (shape, str(dtype)):
-        raise ValueError(
-            f"{name}: expected shape {shape}, dtype {dtype}, got shape {tuple(array.shape)}, dtype "
-            f"{array.dtype}"
-        )
