@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from equations import transcriptions as slow
-from fmnes.algorithms import METHODS, cr_fm_nes, fm_nes, r1_nes, vd_cma
+from fmnes.algorithms import METHODS, _vd_step, fm_nes, r1_nes, vd_cma
 from fmnes.algorithms import _axes_gaussian as axes_gaussian
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms._records import Shape
@@ -87,7 +87,7 @@ def random_sep(rng, dim):
 
 
 def cr_tell(state, z, f, variant="safe", **settings):
-    return slow.cr_fm_nes_tell(state, z, f, variant, cr_fm_nes._V_LIMITS[0], **settings)
+    return slow.cr_fm_nes_tell(state, z, f, variant, _vd_step.V_LIMITS[0], **settings)
 
 
 def vd_tell(state, z, f):

@@ -9,8 +9,8 @@ for each candidate and O(d) memory. The first choice from about ten variables to
 
 The default variant departs from the paper where the published method breaks, or needs more
 evaluations than VD-CMA on functions that suit its covariance; ``variant="paper"`` is the published
-method. The reasons are given at `_move`, `_eta_B`, `_least_eta_sigma` and in `params` (c_1), the
-evidence in docs/safe-variant.md.
+method. The reasons are given at `next_axes` (_vd_step.py), `_eta_B`, `_least_eta_sigma` and in
+`params` (c_1), the evidence in docs/safe-variant.md.
 """
 
 import math
@@ -36,7 +36,8 @@ from fmnes.algorithms._records import (
     unless_flat,
 )
 from fmnes.algorithms._settings import MethodSettings
-from fmnes.algorithms._vectors import VARIABLES, at_least, at_most, norm2, with_length_within
+from fmnes.algorithms._vd_step import D_LIMIT, LARGEST_STEP, V_LIMITS, next_axes
+from fmnes.algorithms._vectors import VARIABLES, at_most, norm2
 from fmnes.algorithms._weights import even_default_popsize
 
 COVARIANCE = "sigma^2 D (I + v v^T) D"
@@ -248,7 +249,8 @@ def moved(
     """Lines 13 to 19: the next state, from the natural gradient of v and D."""
     mean, sigma, D, v, _, _ = state
     selection = estimate.selection
-    D_new, v_new = _move(xp, params, D, v, estimate.direction.norm_v, gradient)  # lines 14 and 15
+    norm_v = estimate.direction.norm_v
+    D_new, v_new = next_axes(xp, D, v, norm_v, gradient, safe=params.safe)  # lines 14 and 15
     # Lines 16 and 17: det(D (I + v v^T) D) = 1, so sigma alone carries the volume.
     log_D = xp.mean(xp.log(D_new), axis=VARIABLES)
     D_new = D_new / xp.exp(log_D + xp.log1p(norm2(xp, v_new)) / (2 * params.dim))
@@ -300,10 +302,10 @@ def tables(params: Params) -> tuple[dict[str, float], dict[str, NDArray[np.float
         "c_c": params.c_c,
         "scale_c": path_scale(params.c_c, phase.mu_eff),
         "long_v": _LONG_V,
-        "largest_step": _LARGEST_STEP,
-        "D_limit": _D_LIMIT,
-        "v_min": _V_LIMITS[0],
-        "v_max": _V_LIMITS[1],
+        "largest_step": LARGEST_STEP,
+        "D_limit": D_LIMIT,
+        "v_min": V_LIMITS[0],
+        "v_max": V_LIMITS[1],
     }
     rates = {
         "alpha": phases.distance_strength(np, phase, lam_F),
@@ -366,44 +368,3 @@ def _plain_eta_B(xp: Namespace, params: Params, lam_F: Array) -> Array:
 def fitted_eta_B(xp: Namespace, dim: int, lam_F: Array) -> Array:
     """The learning rate of v and D that the authors fitted: eq. (31)."""
     return xp.tanh((at_most(xp, 0.02 * lam_F, 3 * math.log(dim)) + 5) / (0.23 * dim + 25))
-
-
-# A step may take away at most this share of any D_j, or of |v|: the limit of VD-CMA. On the paper's
-# functions it acts in less than one generation of a hundred.
-_LARGEST_STEP = 0.7
-# Beyond these limits D and v do not matter beside the rest of the covariance, in either dtype.
-_D_LIMIT = 1e15
-_V_LIMITS = (1e-4, 1e7)
-
-
-def _move(
-    xp: Namespace, params: Params, D: Array, v: Array, norm_v: Array, gradient: vd.Gradient
-) -> tuple[Array, Array]:
-    """D and v after the natural-gradient step.
-
-    The paper adds the step to v and to D, eqs. (23) to (26):
-
-        v <- v + t / |v|,   D <- D + D s
-
-    To first order that is right. To second order it is not, once v is long. The gradient of v
-    holds the term -v*s, which undoes what D (1 + s) does to the long axis u = D v; the product
-    D (1 + s) v (1 - s) leaves -D v s^2, a turn of u by |v| s^2 in units of the short axes. With
-    |v| = 1000, as a cigar of condition 1e6 asks for, and s = 0.05 that is a step of 2.5 standard
-    deviations out of the valley in every generation: D and v diverge, and the method ends in NaN.
-
-    The safe variant takes the step in the coordinates D and u, where the model is nearly flat:
-    the covariance is D^2 + u u^T. The natural gradient and the first order are the same, and no
-    second-order term grows with v:
-
-        u <- u + D (t / |v| + v*s),   D <- D + D s,   v = u / D
-    """
-    s = gradient.log_D
-    if not params.safe:
-        return D * (1 + s), v + gradient.v  # eqs. (23) and (24)
-    largest = xp.max(xp.abs(s), axis=VARIABLES)
-    size = xp.maximum(largest, xp.sqrt(norm2(xp, gradient.u)) / norm_v)
-    fraction = 1 / at_least(xp, size / _LARGEST_STEP, 1.0)
-    growth = 1 + fraction * s
-    D = xp.clip(D * growth, 1 / _D_LIMIT, _D_LIMIT)
-    v = (v + fraction * gradient.u) / growth
-    return D, with_length_within(xp, v, _V_LIMITS)
