@@ -87,7 +87,8 @@ class DrivenSearch(BaseSearch):
         if better is not None:
             xp = array_namespace(self.setup.mean)
             self._extra_x = xp.asarray(candidate(better), copy=True)
-        self._constrained, merit = constrained.after(self.dim, f, g)
+        discrete = self.setup.discrete is not None
+        self._constrained, merit = constrained.after(self.dim, f, g, discrete=discrete)
         return merit, feasible
 
     def reasons(self, budget: Budget | None = None) -> list[Status]:

@@ -40,11 +40,14 @@ class Constrained(NamedTuple):
             return self, feasible, None
         return self._replace(f=float(f[best]), g=g[best].copy()), feasible, best
 
-    def after(self, dim: int, f: Floats, g: Floats) -> tuple["Constrained", Floats]:
+    def after(
+        self, dim: int, f: Floats, g: Floats, *, discrete: bool
+    ) -> tuple["Constrained", Floats]:
         """Return the state after a generation, and the values to rank."""
         # An objective may be -inf outside of its domain, which the constraints describe.
         f = np.where((f == -np.inf) & (violation(self.kinds, g) > 0), np.inf, f)
-        now, merits = lagrangian.after(self.lagrangian, dim, f, g, found=self.violation == 0)
+        found = self.violation == 0
+        now, merits = lagrangian.after(self.lagrangian, dim, f, g, found=found, discrete=discrete)
         return self._replace(lagrangian=now), merits
 
     def result_fields(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ give lambda its own sign back after it: a search with -h is the same search.
 """
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -81,17 +82,25 @@ def merit(lagrangian: Lagrangian, f: Floats, g: Floats) -> Floats:
 
 
 def after(
-    lagrangian: Lagrangian, dim: int, f: Floats, g: Floats, *, found: bool = True
+    lagrangian: Lagrangian,
+    dim: int,
+    f: Floats,
+    g: Floats,
+    *,
+    found: bool = True,
+    discrete: bool = False,
 ) -> tuple[Lagrangian, Floats]:
     """Return the Lagrangian after a generation with values f and constraints g, and the merits.
 
-    ``found``: a feasible candidate is known, or nobody knows.
+    ``found``: a feasible candidate is known, or nobody knows. ``discrete``: some variables are
+    integers or choices.
     """
     usable = np.isfinite(f) & np.isfinite(g).all(axis=1)
     if not usable.any():
         return lagrangian, merit(lagrangian, f, g)
     sign = _signs(lagrangian, g[usable])
-    now, merits = _after(_turned(lagrangian, sign), dim, f, sign * g, usable, found=found)
+    spread = _deviation_of_most if discrete else _deviation
+    now, merits = _after(_turned(lagrangian, sign), dim, f, sign * g, usable, spread, found=found)
     return _turned(now, sign), merits
 
 
@@ -112,11 +121,12 @@ def _after(
     f: Floats,
     g: Floats,
     usable: NDArray[np.bool_],
+    spread: Callable[[Floats], Floats],
     *,
     found: bool,
 ) -> tuple[Lagrangian, Floats]:
     lagrangian = _searched(lagrangian, g[usable])
-    margins = _margins(lagrangian, dim, g[usable])
+    margins = _margins(lagrangian, dim, g[usable], spread)
     g = g + margins
     now = _initialised(lagrangian, dim, f[usable], g[usable])
     merits = merit(now, f[usable], g[usable])
@@ -142,7 +152,9 @@ def _restoring(lagrangian: Lagrangian, f: Floats, g: Floats) -> Floats:
     return merit(alone, np.where(np.isfinite(f), 0.0, f), g)
 
 
-def _margins(lagrangian: Lagrangian, dim: int, g: Floats) -> Floats:
+def _margins(
+    lagrangian: Lagrangian, dim: int, g: Floats, spread: Callable[[Floats], Floats]
+) -> Floats:
     """Return how far inside of each active constraint the search aims; not in the paper.
 
     With the mean on the boundary of m active constraints, a candidate satisfies all of them with
@@ -151,7 +163,8 @@ def _margins(lagrangian: Lagrangian, dim: int, g: Floats) -> Floats:
     aim inside by a multiple of the standard deviation of g in the generation: a factor times that
     at which half of the candidates would satisfy m + 1 independent constraints, where at most d of
     them meet in a point. The margin vanishes as the search converges. On bbob-constrained, twice
-    the margin and none solve fewer targets.
+    the margin and none solve fewer targets. Integers never stop changing, in a quarter of the
+    candidates: the deviation of the others is the one that vanishes.
     """
     lam, mu = lagrangian.multipliers, lagrangian.penalties
     active = (lam > 0) & ~lagrangian.equality & (mu * g > -lam).any(axis=0)
@@ -159,7 +172,7 @@ def _margins(lagrangian: Lagrangian, dim: int, g: Floats) -> Floats:
     if not meeting:
         return np.zeros(len(active))
     deviations = lagrangian.margin * NormalDist().inv_cdf(0.5 ** (1 / (1 + meeting)))
-    return np.where(active, deviations * np.std(g, axis=0), 0.0)
+    return np.where(active, deviations * spread(g), 0.0)
 
 
 def _searched(lagrangian: Lagrangian, g: Floats) -> Lagrangian:
@@ -195,10 +208,13 @@ def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagr
     above: Floats = np.mean(g > 0, axis=0)
     below: Floats = np.mean(g < 0, axis=0)
     violated = np.where(equality, np.maximum(above, below), above)
-    todo = ~settled & (equality | (violated > _SETTLED))
+    # Where all values of g are equal, nothing shows its scale, and no multiplier changes a rank.
+    todo = ~settled & (g != g[0]).any(axis=0) & (equality | (violated > _SETTLED))
     if not todo.any():
         return lagrangian
-    df, dg, dg2 = _iqr(f), _iqr(g), _iqr(g * g)
+    f_varies = bool((f != f[0]).any())
+    df: Floats = _range_of_most(f) if f_varies else np.ones(())
+    dg, dg2 = _range_of_most(g), _iqr(g * g)
     tiny = 1e-11 * (df + 1)
     new_mu = 0.4 * df / dim / (dg + 1e-6 * dg2 + tiny)
     new_lam = np.where(equality | found, lam, df / (dim * dg + tiny))
@@ -209,7 +225,7 @@ def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagr
     )
     reach = new_lam / (1e-22 + np.max(np.abs(g), axis=0))  # -lambda/mu lies within the population
     better = np.clip(reach, better, 20 * better)
-    now_settled = todo & (
+    now_settled = (todo & f_varies) & (
         found | (np.abs(violated - 0.5) < 0.5 - _SETTLED) | (lagrangian.updates > 2 + dim)
     )
     return lagrangian._replace(
@@ -262,3 +278,20 @@ def _iqr(values: Floats) -> Floats:
     low, high = np.percentile(values, (25, 75), axis=0)
     spread: Floats = high - low
     return spread
+
+
+def _range_of_most(values: Floats) -> Floats:
+    """The interquartile range; the standard deviation if half of the values are equal."""
+    iqr = _iqr(values)
+    return np.where(iqr > 0, iqr, np.std(values, axis=0))
+
+
+def _deviation(values: Floats) -> Floats:
+    """The standard deviation of each column."""
+    deviation: Floats = np.std(values, axis=0)
+    return deviation
+
+
+def _deviation_of_most(values: Floats) -> Floats:
+    """That of a normal distribution with the same quartiles: a quarter of values may be far off."""
+    return _iqr(values) / (2 * NormalDist().inv_cdf(0.75))

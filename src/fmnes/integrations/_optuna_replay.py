@@ -143,8 +143,11 @@ class ReplayedSearch:
         rows = [constraints_of(trial) for trial in completed]
         g = np.array([[row[name] for name in constraints] for row in rows])
         self._has_feasible |= bool((g <= 0).all(axis=1).any())
+        optimizer = self._optimizer
         self._lagrangian, merits = lagrangian.after(
-            self._lagrangian, self._optimizer.dim, f, g, found=self._has_feasible
+            *(self._lagrangian, optimizer.dim, f, g),
+            found=self._has_feasible,
+            discrete=optimizer.setup.discrete is not None,
         )
         return {trial.number: float(m) for trial, m in zip(completed, merits, strict=True)}
 
