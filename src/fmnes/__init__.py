@@ -24,7 +24,7 @@ from fmnes.algorithms.sep_cma import SepCMA as SepCMA
 from fmnes.algorithms.snes import SNES as SNES
 from fmnes.algorithms.vd_cma import VDCMA as VDCMA
 from fmnes.algorithms.xnes import XNES as XNES
-from fmnes.arguments.start import PopsizeWarning as PopsizeWarning
+from fmnes.arguments.method import PopsizeWarning as PopsizeWarning
 from fmnes.constraints.kinds import Constraints as Constraints
 from fmnes.evaluate import EvaluationError as EvaluationError
 from fmnes.evaluate import Evaluator as Evaluator

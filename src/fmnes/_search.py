@@ -15,7 +15,9 @@ from fmnes._arrays import Array, constant
 from fmnes._coordinates import CoordinateMap
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
-from fmnes.arguments.start import MOST_CANDIDATES, Setup, Start, initial_sigma_and_shape
+from fmnes.arguments.method import MOST_CANDIDATES
+from fmnes.arguments.setup import Setup, initial_sigma_and_shape
+from fmnes.arguments.start import Start
 from fmnes.constraints.constrained import Constrained
 from fmnes.draws import Address
 from fmnes.engines import EngineSpec, Registration, registration

@@ -10,7 +10,8 @@ import torch
 from fmnes import Optimizer
 from fmnes._arrays import Array
 from fmnes.algorithms._records import Shape
-from fmnes.arguments.start import Setup, Start
+from fmnes.arguments.setup import Setup
+from fmnes.arguments.start import Start
 from fmnes.engines import Registration
 from fmnes.engines.sharded import ShardedEngine, Share, first_state
 from fmnes.integrations._torch_shard_files import ShardFiles

@@ -14,7 +14,8 @@ from fmnes import CRFMNES, Result, Stopping
 from fmnes import _checks as checks
 from fmnes._arrays import Array, to_host
 from fmnes.algorithms import MethodName, MethodSettings, cr_fm_nes
-from fmnes.arguments.start import Start, read_method, read_start
+from fmnes.arguments.method import read_method
+from fmnes.arguments.start import Start, read_start
 from fmnes.engines.sharded import Share
 from fmnes.evaluate import to_values
 from fmnes.integrations._torch_group import Group

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fmnes import _checks as checks
-from fmnes.arguments.start import read_method_of_fixed_size
+from fmnes.arguments.method import read_method_of_fixed_size
 
 try:
     from optuna import Study

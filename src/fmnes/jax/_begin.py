@@ -11,8 +11,8 @@ from fmnes import _checks as checks
 from fmnes import draws
 from fmnes._arrays import Array
 from fmnes.algorithms import MethodName, MethodSettings
+from fmnes.arguments.method import read_method_of_fixed_size, read_popsize
 from fmnes.arguments.shape import initial_shape
-from fmnes.arguments.start import read_method_of_fixed_size, read_popsize
 from fmnes.engines import jax_steps
 from fmnes.engines.jax_steps import Constants, Static
 from fmnes.jax import _stopping as rules

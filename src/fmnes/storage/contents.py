@@ -7,7 +7,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from fmnes._arrays import Array
-from fmnes.arguments.start import Setup
+from fmnes.arguments.setup import Setup
 from fmnes.constraints.constrained import Constrained
 from fmnes.points.injected import Injected
 from fmnes.records.record import Record

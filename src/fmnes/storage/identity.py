@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fmnes._arrays import to_host
-from fmnes.arguments.start import Setup
+from fmnes.arguments.setup import Setup
 from fmnes.runs.restarts import BIPOP, IPOP
 from fmnes.storage.fingerprint import Fingerprint
 from fmnes.variables.space import Space

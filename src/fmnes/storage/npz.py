@@ -31,7 +31,7 @@ from fmnes._version import __version__
 from fmnes.algorithms import METHODS
 from fmnes.algorithms import UPGRADES as METHOD_UPGRADES
 from fmnes.algorithms._records import Shape
-from fmnes.arguments.start import Setup
+from fmnes.arguments.setup import Setup
 from fmnes.constraints.constrained import Constrained
 from fmnes.constraints.kinds import Kinds
 from fmnes.constraints.lagrangian import Lagrangian

@@ -12,7 +12,7 @@ from fmnes import draws
 from fmnes._arrays import Array, to_host
 from fmnes.algorithms import METHODS, Algorithm
 from fmnes.algorithms._records import Shape
-from fmnes.arguments.start import MOST_CANDIDATES
+from fmnes.arguments.method import MOST_CANDIDATES
 from fmnes.engines import Generation
 from fmnes.records.history import History
 from fmnes.records.record import Limits, Record

@@ -4,7 +4,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fmnes._arrays import Array, to_host
-from fmnes.arguments.start import Setup
+from fmnes.arguments.setup import Setup
 from fmnes.constraints.constrained import Constrained
 from fmnes.constraints.kinds import Kinds
 from fmnes.points.injected import Injected
