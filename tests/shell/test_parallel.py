@@ -73,6 +73,16 @@ def test_the_target_ends_all_runs():
     assert len(result.restarts) == 2
 
 
+def test_the_message_has_the_first_error_if_every_evaluation_failed():
+    def broken(x):
+        raise ZeroDivisionError("the mesh is tangled")
+
+    with fmnes.Evaluator(pool(), on_error="penalize") as evaluator:
+        result = search(broken, workers=evaluator, maxfevals=400)
+    assert (result.status, result.nfailed) == ("infeasible", result.nfev)
+    assert "ZeroDivisionError: the mesh is tangled" in result.message
+
+
 @pytest.mark.parametrize("limit", [{"maxfevals": 405}, {"maxfevals": 41}, {"maxiter": 7}])
 def test_no_evaluation_beyond_the_budget(limit):
     calls = []

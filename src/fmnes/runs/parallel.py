@@ -327,9 +327,9 @@ class ParallelRuns(Runs):
         lanes = [(lane.opt.run, lane.result(status)) for lane in self._fleet.lanes]
         pairs = [*zip(self._numbers, self._finished, strict=True), *lanes]
         runs = [result for _, result in sorted(pairs, key=lambda pair: pair[0])]
-        result = merged(runs, status, self.budget.ftarget, self.current.record.advice)
-        history = joined([run.history for run in runs])
-        return dataclasses.replace(result, history=history, first_error=self._first_error)
+        advice = self.current.record.advice
+        result = merged(runs, status, self.budget.ftarget, advice, self._first_error)
+        return dataclasses.replace(result, history=joined([run.history for run in runs]))
 
     def save(self) -> None:
         """Write a checkpoint, if the search has one. Within a batch, the journal has the values."""
