@@ -19,7 +19,7 @@ SOURCE = ROOT / "src"
 # From the bottom to the top: a module imports from its own layer and from those below. A package
 # stands for all its modules that are not listed. `fmnes` is the file src/fmnes/__init__.py.
 LAYERS = [
-    ("_version", "_arrays", "_checks", "_files", "_html", "_json"),
+    ("_version", "_arrays", "_checks", "_early_interrupt", "_files", "_html", "_json"),
     ("kernels",),
     ("draws", "algorithms", "problems", "_config"),
     ("engines",),

@@ -1,5 +1,6 @@
 """Black-box optimization with many variables by natural evolution strategies."""
 
+from fmnes import _early_interrupt as _early_interrupt  # first of all imports
 from fmnes import problems as problems
 from fmnes._config import config as config
 from fmnes._config import get_num_threads as get_num_threads

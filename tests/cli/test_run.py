@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,6 +151,13 @@ def test_a_program_gives_the_bits_of_the_function(way, tmp_path):
     ]
 
 
+def test_a_shell_runs_what_it_is_given(tmp_path):
+    """Words with pipes and variables are refused only where no shell would read them."""
+    words = ["--x0", 3, "--dim", 1, "--sigma0", 1, "--rng", 1, "--maxiter", 2]
+    assert run("--command", "sh -c 'N=1; cat {file}|tail -n $N'", *words) == 0
+    assert_same(tmp_path / "out", fmnes.minimize(lambda x: x[0], [3.0], 1.0, rng=1, maxiter=2))
+
+
 def test_a_process_that_a_program_leaves_behind_is_not_waited_for(tmp_path):
     code = "import subprocess as s; print(s.Popen(['sleep', '20']).pid, file=open('pid', 'w'))"
     (tmp_path / "program.py").write_text(f"{code}; print(1.5)")
@@ -256,6 +264,17 @@ WRONG = [
     ("function", "model:f", ["model.py:f", *START]),
     ("--command", "'no-such-program'", [*START, "--command", "no-such-program {file}"]),
     ("--command", "it's", [*START, "--command", "it's"]),
+    ("--command", "'{x}'", [*START, "--command", "true {x}"]),
+    ("--command", "'--in={input}'", [*START, "--command", "true --in={input}"]),
+    ("--command", "'{file}|sort'", [*START, "--command", "true {file}|sort"]),
+    ("--command", "use sh -c", [*START, "--command", "~/simulate {file}"]),
+    ("--command", "use sh -c", [*START, "--command", "$HOME/simulate {file}"]),
+    ("--command", "use sh -c", [*START, "--command", "N=1 true {file}"]),
+    ("--command", "without --command", [*START, "--command", "cli.common:sphere"]),
+    ("function", "needs quotes", [*START, "--command", "true", "{file}"]),
+    ("unrecognized arguments: --fast", "quotes", [*START, "--command", "true", "--fast"]),
+    ("function", "--command 'true {file}'", ["true {file}", *START]),
+    ("function", "'cli.common:sphere'?", ["cli.common.sphere", *START]),
     ("--x0", "--x0", [*SPHERE, "--sigma0", "3"]),
 ]
 
@@ -272,6 +291,23 @@ def test_a_wrong_argument_is_named_in_one_line(name, came, words, tmp_path, caps
     assert line.startswith(f"fmnes run: {name}")
     assert came.lower() in line.lower()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_without_a_function_that_is_a_file(tmp_path, capsys):
+    (tmp_path / "model.py").touch()
+    (tmp_path / "program").touch()
+    assert run("model", *START) == run("./program", *START) == 2
+    of_model, of_program = capsys.readouterr().err.splitlines()
+    assert "model:function" in of_model
+    assert "--command ./program" in of_program
+
+
+def test_a_run_without_any_value_cannot_be_continued(capsys):
+    assert run("--command", "false", *START) == 1
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last.startswith("fmnes resume out would evaluate nothing again")
+    assert main(["resume", "out", "--quiet", "--no-plot", "--maxfevals", "1000"]) == 1
+    assert result(Path("out"))["nfev"] == history(Path("out"))["nfev"][0]
 
 
 def test_an_objective_that_raises(tmp_path, capsys):

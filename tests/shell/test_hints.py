@@ -27,6 +27,10 @@ REFUSED = {
     "bounds for sigma0": ({"x0": [0.0] * 3, "sigma0": [(-1, 1)] * 3}, "bounds="),
     "sides as rows": ({"x0": [0.0, 0.0], "bounds": [[-5, -3], [5, 5]]}, r"fmnes\.Bounds\("),
     "sides that cross": ({"x0": [0.0, 0.0], "bounds": [[1, -3], [5, 5]]}, r"fmnes\.Bounds\("),
+    "sides with nothing between": (
+        {"x0": [-5.0, 5.0], "bounds": [[-5, -5], [5, 5]]},
+        r"fmnes\.Bounds\(",
+    ),
     "sides of a third variable": (
         {"x0": [0.0] * 3, "bounds": [[0] * 3, [1] * 3]},
         r"fmnes\.Bounds",
@@ -112,6 +116,18 @@ def test_an_interrupt_before_any_value_does_not_praise_x(calls):
     result = fmnes.minimize(fun, [1.0, 2.0], 1.0, rng=1)
     assert (result.status, result.nfev) == ("interrupted", calls)
     assert (_SO_FAR in result.message, _NOTHING_YET in result.message) == (calls > 0, calls == 0)
+
+
+def test_a_search_that_ends_before_any_value_says_so(tmp_path):
+    """Its time was over when it was resumed."""
+
+    def interrupted(x):
+        raise KeyboardInterrupt
+
+    path = tmp_path / "run.npz"
+    fmnes.minimize(interrupted, [1.0, 2.0], 1.0, rng=1, checkpoint=path)
+    result = fmnes.minimize(sphere, [1.0, 2.0], 1.0, rng=1, checkpoint=path, timeout=1e-9)
+    assert (result.status, result.nfev, _NOTHING_YET in result.message) == ("timeout", 0, True)
 
 
 @pytest.mark.parametrize("name", ["read_start", "read_point", "read_restarts"])

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import fmnes
 from fmnes import _checks as checks
+from fmnes import _early_interrupt
 from fmnes.cli import _doctor, _methods, _run, _show
 from fmnes.cli._errors import CommandError
 from fmnes.cli._output import discard_unwritten, print_err
@@ -29,7 +30,6 @@ _BENCHMARKS = {  # commands whose modules are imported only when they are used
     "paper": ("fmnes.experiments.commands", "run the experiments of the CR-FM-NES paper again"),
     "coco": ("fmnes.integrations.coco", "benchmark methods on the suites of COCO"),
 }
-_INTERRUPTED = 128 + 2  # the exit status that shells report for a program ended by Ctrl-C
 
 
 class _Parser(argparse.ArgumentParser):
@@ -69,15 +69,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed, others = parser.parse_known_args(arguments)
     if others:
         hint = checks.did_you_mean(others[0].strip("-"), vars(parsed))
+        if not hint and getattr(parsed, "command", None):
+            hint = " (a command of several words needs quotes: --command 'PROGRAM WORDS')"
         commands.choices[parsed.name].error(f"unrecognized arguments: {' '.join(others)}{hint}")
     try:
+        _early_interrupt.give_back()
         status: int = parsed.run(parsed)
     except CommandError as error:
         print_err(f"fmnes {parsed.name}: {error}")
         return error.status
     except KeyboardInterrupt:
         print_err(f"fmnes {parsed.name}: interrupted")
-        return _INTERRUPTED
+        return _early_interrupt.EXIT_STATUS
     finally:
         discard_unwritten(sys.stderr)
     return status

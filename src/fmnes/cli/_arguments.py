@@ -6,6 +6,8 @@ import dataclasses
 import importlib
 import json
 import operator
+import os
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -135,7 +137,10 @@ def restarts(text: str) -> IPOP | BIPOP:
 
 def function(text: str) -> Callable[..., Any]:
     """Return the function that ``package.module:function`` names."""
-    found = _named(text, expected := f"function: expected package.module:function, got {text!r}")
+    expected = f"function: expected package.module:function, got {text!r}"
+    if " " in text or (os.path.isfile(text) and not text.endswith(".py")):
+        raise UsageError(f"{expected} (for a program: --command {shlex.quote(text)})")
+    found = _named(text, expected)
     if not callable(found):
         raise UsageError(f"{expected}, which is of type {type(found).__name__}")
     return found
@@ -158,12 +163,20 @@ def _named(text: str, expected: str) -> object:
     """Return the object that ``package.module:name`` names; ``expected`` begins the errors."""
     module, colon, name = text.partition(":")
     if not colon or not name or module.endswith(".py") or "/" in module:
-        hint = ""
-        if ".py" in module:
-            hint = f" (for a file: {Path(module).stem}:{name or 'function'}, in its folder)"
-        raise UsageError(expected + hint)
+        raise UsageError(expected + _hint_of_name(text))
     try:
         found: object = operator.attrgetter(name)(importlib.import_module(module))
     except (ModuleNotFoundError, AttributeError) as error:
         raise UsageError(f"{expected} ({error})") from error
     return found
+
+
+def _hint_of_name(text: str) -> str:
+    """Return how to write what is not of the form package.module:name."""
+    path, _, name = text.partition(":")
+    if ".py" in path:
+        return f" (for a file: {Path(path).stem}:{name or 'function'}, in its folder)"
+    if not name and os.path.isfile(f"{path}.py"):
+        return f" (for the file {path}.py: {path}:function)"
+    module, _, last = path.rpartition(".")
+    return f" (did you mean '{module}:{last}'?)" if module and not name else ""

@@ -167,8 +167,13 @@ class RunOptions:
 def _check(parsed: argparse.Namespace) -> None:
     """Check that there is one objective, and the arguments that `minimize` does not see."""
     if (parsed.function is None) == (parsed.command is None):
-        came = "neither" if parsed.function is None else "both"
-        raise UsageError(f"function: expected package.module:function or --command, got {came}")
+        expected = "function: expected package.module:function or --command"
+        if parsed.function is None:
+            raise UsageError(f"{expected}, got neither")
+        raise UsageError(
+            f"{expected}, got both, {parsed.function!r} and {parsed.command!r}; "
+            "a command of several words needs quotes"
+        )
     if parsed.vectorized and (parsed.command or parsed.evaluation_timeout or parsed.retries):
         raise UsageError(
             "--vectorized: expected a Python function, and neither --evaluation-timeout nor "

@@ -23,8 +23,12 @@ from fmnes.variables.space import plain
 
 _PLACEHOLDER = "{file}"
 _SHOWN = 200  # characters of a program's output in an error message
-# Words by which a shell would connect programs and files.
-_SHELL = re.compile(r"\d?[<>]|[|&;]")
+# Words by which a shell would connect programs and files, also right behind {file}.
+_SHELL = re.compile(r"\d?[<>]|[|&;]|\S*\{file\}[<>|&;]")
+# What only a shell makes of a word: $HOME/simulate, ~/simulate, *.sh, NAME=value, `which simulate`.
+_EXPANDED = re.compile(r"[$~`]|\w+=|.*\*")
+# How people may write {file}: {}, {x}, {input}, also behind --in=.
+_MISNAMED = re.compile(r"(\S*=)?\{(|0|x|path|input|params?|variables)\}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -126,19 +130,24 @@ def _split(command: str) -> list[str]:
 
 
 def _check_words(command: str, words: list[str]) -> None:
-    """Raise a UsageError for what only a shell does, and for a misspelt {file}."""
+    """Raise a UsageError for what only a shell does, and for another name of {file}."""
     for word in words:
         if _SHELL.match(word) or word.endswith(";"):
             raise UsageError(
                 f"--command: expected one program, because no shell runs it, got {word!r} in "
                 f"{command!r}; use sh -c '...' for pipes and redirections"
             )
-        if "{file" in word.lower() and _PLACEHOLDER not in word:
+        is_misspelt = "{file" in word.lower() and _PLACEHOLDER not in word
+        if is_misspelt or _MISNAMED.fullmatch(word):
             raise UsageError(f"--command: expected {_PLACEHOLDER}, got {word!r} in {command!r}")
 
 
 def _hint_of_missing(cwd: str, word: str) -> str:
-    """Return what to do about a file that is not found as a program."""
+    """Return what to do about a program that is not found."""
+    if _EXPANDED.match(word):
+        return " (no shell runs the command, so nothing is expanded: use sh -c '...')"
+    if re.fullmatch(r"[\w.]+:\w+", word):
+        return f" (for a Python function: fmnes run {word}, without --command)"
     if not os.path.isfile(os.path.join(cwd, word)):
         return ""
     if os.path.dirname(word):

@@ -159,10 +159,10 @@ def number(text: str) -> float:  # argparse shows the name in its errors: "inval
 def run(parsed: argparse.Namespace) -> int:
     """Minimise a Python function, or the number that an external program prints.
 
-    The flags have the names of the arguments of fmnes.minimize. There are none for args,
-    asynchronous, callback, constraints, history_size and stopping: call fmnes.minimize to use
-    these. The run is kept in a folder: config.json, history.csv, the checkpoint, result.json and
-    plot.png. Ctrl-C and SIGTERM end the search and keep its result so far.
+    The flags have the names of the arguments of fmnes.minimize. There are none for args, callback,
+    history_size and stopping: call fmnes.minimize to use these. The run is kept in a folder:
+    config.json, history.csv, the checkpoint, result.json and plot.png. Ctrl-C and SIGTERM end the
+    search and keep its result so far.
     """
     options = RunOptions.from_arguments(parsed)
     summary = _checked(options, parsed)
@@ -263,10 +263,15 @@ def _minimized(folder: Folder, options: RunOptions, *, progress: bool) -> Result
 
 
 def _show(result: Result, shown: str) -> None:
-    """Print the Result, the folder, the first error, and how to continue an interrupted run."""
+    """Print the Result, the folder, the first error, and how to continue or to start again."""
     print_out(f"{result}\n{'folder':>9}: {shown}")
     if result.first_error is not None:
         summary = error_summary(result.first_error)
         print_err(f"first failure: {summary} (all of it: {shown}/first_error.txt)")
     if result.status in (Status.INTERRUPTED, Status.TERMINATED):
         print_err(f"fmnes resume {shown} continues the run")
+    elif result.status == Status.INFEASIBLE:
+        print_err(
+            f"fmnes resume {shown} would evaluate nothing again: after a correction, start a new "
+            "run in another folder"
+        )

@@ -42,17 +42,19 @@ def add_commands(commands: Any) -> None:
 def plot(parsed: argparse.Namespace) -> int:
     """Plot a run, also while it is running."""
     folder = Folder(Path(parsed.dir))
+    options = folder.read_options()
     with arguments_as_flags():
-        result = folder.last_result(folder.read_options())
+        try:
+            result = folder.last_result(options)
+        except FileNotFoundError:  # in the first moments there is no checkpoint
+            if folder.history.exists():
+                raise
+            raise _nothing_to_plot(folder) from None
     rows = read_history(folder.history)  # newer than the last checkpoint while the run goes on
     if len(rows) > len(result.history):
         result = dataclasses.replace(result, history=rows)
     if len(result.history) == 0:
-        when = "is still being evaluated" if folder.ended() is None else "was interrupted"
-        raise UsageError(
-            f"DIR: expected at least one complete generation, got none in {parsed.dir} (the first "
-            f"one {when})"
-        )
+        raise _nothing_to_plot(folder)
     path = parsed.out or folder.plot
     figure = fmnes.plot(result)
     try:
@@ -61,6 +63,15 @@ def plot(parsed: argparse.Namespace) -> int:
         raise UsageError(f"--out: expected a file for a figure, got {path} ({error})") from None
     print(path)
     return 0
+
+
+def _nothing_to_plot(folder: Folder) -> UsageError:
+    """Return the error for a run whose first generation has not been completed."""
+    running = "the first one is still being evaluated"
+    why = running if folder.is_running() else f"fmnes resume {folder.shown} continues the run"
+    return UsageError(
+        f"DIR: expected at least one complete generation, got none in {folder.shown} ({why})"
+    )
 
 
 def watch(parsed: argparse.Namespace) -> int:

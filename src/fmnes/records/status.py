@@ -99,8 +99,10 @@ def message(
     """
     sentences = [status.sentence]
     success = succeeded(fun, status, ftarget, violation)
-    if status in _CUT_SHORT:
-        sentences.append(_SO_FAR if fun < math.inf else _NOTHING_YET)
+    if fun == math.inf and status not in (Status.RUNNING, *OF_ONE_RUN):
+        sentences.append(_NOTHING_YET)
+    elif status in _CUT_SHORT:
+        sentences.append(_SO_FAR)
     if status != Status.RUNNING:
         if 0 < violation < math.inf:
             sentences = _without_feasible(status, violation)

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from fmnes import _checks as checks
 from fmnes._arrays import Array, Namespace, constant
 
+_AS_SIDES = "; for lower and upper bounds write fmnes.Bounds(lower, upper)"
 _MARGIN = 0.1  # of the width between two bounds; at most the initial standard deviation
 
 
@@ -90,7 +91,7 @@ def read_bounds(bounds: Any, dim: int) -> Sides:
     bad = np.flatnonzero((low > high) | (low == np.inf) | (high == -np.inf))
     if bad.size:
         j = int(bad[0])
-        hint = "; for lower and upper bounds write fmnes.Bounds(lower, upper)" if dim == 2 else ""
+        hint = _AS_SIDES if dim == 2 else ""
         raise ValueError(f"bounds[{j}]: expected low <= high, got ({low[j]}, {high[j]}){hint}")
     return Sides(low, high)
 
@@ -122,7 +123,7 @@ def _read_pairs(bounds: Any, dim: int) -> tuple[NDArray[np.float64], NDArray[np.
     if low.shape != (dim,) or lengths != {2}:
         of_length = " or ".join(map(str, sorted(lengths)))
         is_transposed = len(low) == 2 and lengths == {dim}
-        hint = "; for lower and upper bounds write fmnes.Bounds(lower, upper)" * is_transposed
+        hint = _AS_SIDES * is_transposed
         raise ValueError(
             f"bounds: expected {expected}, got {checks.count(len(low), 'row')} of length "
             f"{of_length}{hint}"
@@ -177,7 +178,7 @@ class Box(NamedTuple):
             bits = xp.finfo(like.dtype).bits
             raise ValueError(
                 "bounds: expected at least one variable with low < high (as numbers of "
-                f"{bits} bits), got none"
+                f"{bits} bits), got none{_AS_SIDES if low.shape == (2,) else ''}"
             )
         lo, hi, dev = low[free], high[free], deviations[free]
         margin = np.minimum(_MARGIN * (hi - lo), dev)
