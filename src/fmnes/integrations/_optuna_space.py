@@ -8,7 +8,7 @@ choice. An integer with ``log`` is a float, whose value is rounded.
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,17 @@ from fmnes.variables.kinds import Choice, Int, Real
 from fmnes.variables.space import Space
 
 
+class _Figures(NamedTuple):
+    """The figures of numerical parameters: one number each, or an array with one for each."""
+
+    low: Any
+    high: Any
+    log: Any
+    step: Any  # 0 for none
+    zero: Any  # the parameter, or its logarithm, where the variable is 0
+    unit: Any  # and how much it changes if the variable changes by 1
+
+
 class SearchedSpace:
     """The parameters that are searched together, and their variables."""
 
@@ -33,10 +44,10 @@ class SearchedSpace:
         self._categories = {n: d for n, d in kinds if isinstance(d, CategoricalDistribution)}
         numerical = {n: d for n, d in kinds if n not in self._categories}
         self._numbers = list(numerical)
-        columns = np.array([_columns(d) for d in numerical.values()]).reshape(-1, 6).T
-        self._low, self._high, self._log, self._step, self._a, self._width = columns
-        self._logs = np.flatnonzero(self._log)
-        self._log_ints = np.flatnonzero(self._log * self._step)
+        figures = np.array([_figures_of(d) for d in numerical.values()])
+        self._figures = _Figures(*figures.reshape(-1, len(_Figures._fields)).T)
+        self._logs = np.flatnonzero(self._figures.log)
+        self._log_ints = np.flatnonzero(self._figures.log * self._figures.step)
         self._ints = [j for j, d in enumerate(numerical.values()) if isinstance(d, IntDistribution)]
         variables = {name: self._variable(name) for name in self.space}
         self.is_discrete = any(not isinstance(one, Real) for one in variables.values())
@@ -67,10 +78,10 @@ class SearchedSpace:
     def to_params(self, x: NDArray[np.float64]) -> dict[str, Any]:
         """Return the parameters for a vector of the search."""
         u = x[self._columns]
-        values = self._a + u * self._width
+        values = self._figures.zero + u * self._figures.unit
         values[self._logs] = np.exp(values[self._logs])
         values[self._log_ints] = np.round(values[self._log_ints])
-        numbers: list[Any] = np.clip(values, self._low, self._high).tolist()
+        numbers: list[Any] = np.clip(values, self._figures.low, self._figures.high).tolist()
         for j in self._ints:
             numbers[j] = round(numbers[j])
         found = dict(zip(self._numbers, numbers, strict=True))
@@ -104,8 +115,8 @@ class SearchedSpace:
         if name in self._categories:
             return int(self._categories[name].to_internal_repr(value))
         j = self._numbers.index(name)
-        x = math.log(value) if self._log[j] else float(value)
-        u = float((x - self._a[j]) / self._width[j])
+        x = math.log(value) if self._figures.log[j] else float(value)
+        u = float((x - self._figures.zero[j]) / self._figures.unit[j])
         return round(u) if isinstance(self._variables[name], Int) else min(max(u, 0.0), 1.0)
 
     def to_json(self) -> str:
@@ -118,16 +129,16 @@ def is_searched(distribution: BaseDistribution) -> bool:
     return not distribution.single()
 
 
-def _columns(d: Any) -> tuple[float, ...]:
-    """Return low, high, log, step (0 for none), where the variable is 0, and its unit."""
+def _figures_of(d: Any) -> _Figures:
+    """Return the figures of one parameter."""
     step = d.step or 0.0
     if step and not d.log:
-        return d.low, d.high, d.log, step, d.low, step
+        return _Figures(d.low, d.high, d.log, step, d.low, step)
     # An integer is rounded: each of them gets the numbers that are rounded to it.
     a, b = d.low - step / 2, d.high + step / 2
     if d.log:
         a, b = math.log(a), math.log(b)
-    return d.low, d.high, d.log, step, a, b - a
+    return _Figures(d.low, d.high, d.log, step, a, b - a)
 
 
 def _last_step(d: FloatDistribution | IntDistribution) -> int:

@@ -8,7 +8,7 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes._arrays import Array, place, to_host
+from fmnes._arrays import Array, constant, place, to_host
 from fmnes.variables.bounds import Box
 from fmnes.variables.discrete import Discrete
 from fmnes.variables.space import Space
@@ -102,9 +102,7 @@ class Injected(NamedTuple):
 def _rows(points: Array, order: NDArray[np.intp]) -> Array:
     """Return rows of an array of any library."""
     xp = array_namespace(points)
-    index = xp.asarray(order, dtype=xp.int32)
-    if hasattr(points, "device"):
-        index = xp.asarray(index, device=points.device)
+    index = xp.asarray(order, dtype=xp.int32, device=place(points, order.shape))
     return xp.take(points, index, axis=0)
 
 
@@ -135,9 +133,7 @@ def read_points(
     values = np.full(n, np.nan) if f is None else np.atleast_1d(checks.numbers("f", f, "numbers"))
     if values.shape != (n,):
         raise ValueError(f"f: expected {n} values, one for each point, got shape {values.shape}")
-    points = xp.asarray(rows, dtype=mean.dtype)
-    if hasattr(mean, "device"):
-        points = xp.asarray(points, device=mean.device)
+    points = constant(xp, rows, mean)
     if box is not None:
         _check_rows(points, [box.contains(xp, row) for row in points], "inside the bounds")
         points = box.to_search(xp, points)
