@@ -1,8 +1,11 @@
-"""One result of several runs."""
+"""One result and one history of several runs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from fmnes.records.history import History
 from fmnes.records.result import Result
 from fmnes.records.status import OF_ONE_RUN, Status, message, succeeded
 
@@ -44,3 +47,17 @@ def error_summary(traceback: str) -> str:
     lines = traceback.strip().splitlines()
     indented = [k for k, line in enumerate(lines) if line.startswith(" ")]
     return " ".join(lines[indented[-1] + 1 if indented else 0 :])[:500]
+
+
+def joined(histories: Sequence[History]) -> History:
+    """Return the histories of several runs as one, run after run; each is thinned out by itself."""
+    size = histories[0].size
+    result = History(size=size)
+    for history in histories:
+        rows = history.to_array()
+        generation, nfev, best = result.totals
+        rows["generation"] += generation
+        rows["nfev"] += nfev
+        rows["best"] = np.minimum(rows["best"], best)
+        result = History(np.concatenate([result.to_array(), rows]), size)
+    return result

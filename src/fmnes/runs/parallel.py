@@ -20,14 +20,15 @@ from fmnes._optimizer import Optimizer
 from fmnes.engines.asynchronous import X0, Origin
 from fmnes.evaluate import Outcome, Value
 from fmnes.records.history import History
-from fmnes.records.merging import merged
+from fmnes.records.merging import joined, merged
 from fmnes.records.parts import Run
 from fmnes.records.result import Result
 from fmnes.records.status import Status
 from fmnes.records.stopping import Budget
 from fmnes.runs.asynchronous import ArrivalCallback, Flight
 from fmnes.runs.restarts import IPOP
-from fmnes.runs.sequential import FINAL, Runs, Unfinished, joined
+from fmnes.runs.sequential import FINAL, Runs
+from fmnes.runs.unfinished import Unfinished
 from fmnes.storage import npz
 from fmnes.storage.contents import RUNS
 from fmnes.storage.journal import Position

@@ -4,19 +4,17 @@ import dataclasses
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from fmnes._arrays import Array
 from fmnes._optimizer import Optimizer
-from fmnes._population import Population
-from fmnes.constraints.kinds import Kinds, violation
-from fmnes.evaluate import Outcome, Value, copied, kept_values
+from fmnes.evaluate import Outcome, Value, kept_values
 from fmnes.records.history import History
-from fmnes.records.merging import merged
+from fmnes.records.merging import joined, merged
 from fmnes.records.parts import Run
 from fmnes.records.result import Result
 from fmnes.records.status import Status
@@ -24,6 +22,7 @@ from fmnes.records.stopping import Budget
 from fmnes.runs.asynchronous import Flight
 from fmnes.runs.first_generation import FirstGeneration, tell_values
 from fmnes.runs.restarts import BIPOP, IPOP
+from fmnes.runs.unfinished import Unfinished
 from fmnes.storage.checkpoint import Checkpoint, CheckpointFiles
 from fmnes.storage.fingerprint import Fingerprint
 from fmnes.storage.identity import check_same, compare_code
@@ -34,40 +33,6 @@ logger = logging.getLogger("fmnes")
 
 # After one of these, another run would be useless or unwanted.
 FINAL = (Status.FTARGET, Status.UNBOUNDED, Status.TIMEOUT, Status.CALLBACK)
-
-
-class Unfinished(NamedTuple):
-    """A generation whose evaluation was ended: its candidates, and the values that some have."""
-
-    x: Any
-    values: Mapping[int, Value]
-    constraints: Kinds | None = None
-    injected: Mapping[int, float] = {}  # the values of points from elsewhere, not evaluated here
-
-    def added_to(self, result: Result) -> Result:
-        """Return the result of a run with these evaluations and, if it is better, their best."""
-        usable = {i: value for i, value in self.values.items() if not np.isnan(value).any()}
-        nfev, better = result.nfev + len(self.values.keys() - self.injected.keys()), {}
-        keys = {i: self._key(value) for i, value in usable.items()}
-        best = min(keys, key=keys.__getitem__, default=None)
-        if best is not None and keys[best] < (result.constr_violation, result.fun):
-            rows = self.x
-            is_array = not isinstance(rows, Population | Flight)
-            x = copied(rows[best, ...]) if is_array else rows.row(best)
-            violated, fun = keys[best]
-            better = {"x": x, "fun": fun, "constr_violation": violated}
-            if self.constraints is not None:
-                better["constr"] = np.array(usable[best])[1:]
-        run = dataclasses.replace(result.restarts[0], nfev=nfev, fun=better.get("fun", result.fun))
-        nfailed = result.nfailed + len(self.values) - len(usable)
-        return dataclasses.replace(result, nfev=nfev, nfailed=nfailed, restarts=(run,), **better)
-
-    def _key(self, value: Value) -> tuple[float, float]:
-        """Return violation and value of a candidate: the smaller pair is the better one."""
-        if self.constraints is None:
-            return 0.0, float(value)
-        f, *g = np.asarray(value)
-        return float(violation(self.constraints, np.array(g))), float(f)
 
 
 class Runs:
@@ -384,17 +349,3 @@ def _join_histories(saved: dict[str, Any]) -> None:
         return
     record.history = joined([*(run.history for run in finished), record.history])
     saved["finished"] = [dataclasses.replace(run, history=History()) for run in finished]
-
-
-def joined(histories: Sequence[History]) -> History:
-    """Return the histories of several runs as one, run after run; each is thinned out by itself."""
-    size = histories[0].size
-    result = History(size=size)
-    for history in histories:
-        rows = history.to_array()
-        generation, nfev, best = result.totals
-        rows["generation"] += generation
-        rows["nfev"] += nfev
-        rows["best"] = np.minimum(rows["best"], best)
-        result = History(np.concatenate([result.to_array(), rows]), size)
-    return result
