@@ -26,7 +26,7 @@ from fmnes.arguments.x0 import (
 from fmnes.constraints.kinds import Kinds
 from fmnes.points.data import Data, Points, read_data
 from fmnes.records.result import Result
-from fmnes.records.stopping import Stopping
+from fmnes.records.stopping import Stopping, read_stopping
 from fmnes.variables.bounds import Box, Sides, read_bounds, representable
 from fmnes.variables.discrete import Discrete
 from fmnes.variables.integrality import (
@@ -113,8 +113,6 @@ def set_up(
     known = data if sigma0 is None else None
     shape = _first_shape(x0, xp, mean, row.settings, known, sides)
     check_deviations(xp, mean, deviations, shape)
-    if stopping is not None and not isinstance(stopping, Stopping):
-        raise TypeError(f"stopping: expected fmnes.Stopping(...), got {stopping!r}")
     setup = Setup(
         method=row.name,
         settings=row.settings if discrete is None else row.settings.with_fixed_rates(),
@@ -123,7 +121,7 @@ def set_up(
         shape=shape,
         box=box,
         seed=draws.draw_seed(rng),
-        stopping=Stopping() if stopping is None else stopping,
+        stopping=read_stopping(stopping),
         discrete=discrete,
         space=space,
     )

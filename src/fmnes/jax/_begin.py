@@ -19,7 +19,7 @@ from fmnes.jax import _stopping as rules
 from fmnes.jax._search import Program, Search
 from fmnes.jax._stopping import Reasons, Rules
 from fmnes.jax._tree import layout_of, to_deviations, to_vector
-from fmnes.records.stopping import Stopping, tolfun_window
+from fmnes.records.stopping import Stopping, read_stopping, tolfun_window
 
 
 def init(
@@ -81,15 +81,13 @@ def init(
     layout = layout_of(x0)
     dim, info = layout.dim, jnp.finfo(layout.dtype)
     size = read_popsize(popsize, row, dim)
-    if stopping is not None and not isinstance(stopping, Stopping):
-        raise TypeError(f"stopping: expected fmnes.Stopping(...), got {stopping!r}")
     _check_start(x0, sigma0)
     program = Program(
         Constants(algorithm, algorithm.fixed(algorithm.params(dim, size, settings))),
         Static(settings),
         layout,
         Rules(
-            stopping=Stopping() if stopping is None else stopping,
+            stopping=read_stopping(stopping),
             ftarget=None if ftarget is None else checks.real("ftarget", ftarget),
             popsize=size,
             window=tolfun_window(dim, size),

@@ -73,6 +73,13 @@ class Stopping:
                 object.__setattr__(self, name, checks.integer(name, value, least=least))
 
 
+def read_stopping(value: Stopping | None) -> Stopping:
+    """Return the tolerances of a search: the default ones if none are given."""
+    if value is not None and not isinstance(value, Stopping):
+        raise TypeError(f"stopping: expected fmnes.Stopping(...), got {value!r}")
+    return Stopping() if value is None else value
+
+
 # Where several constraints meet, some generations have no feasible candidate by chance.
 _LONG_VIOLATED = 20
 _SAME = 1e-7  # relative difference of values; constraints have a tolerance of 1.5e-8
