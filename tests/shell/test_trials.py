@@ -241,3 +241,32 @@ def test_flat_values_say_nothing():
     assert judge([TriedStep(1.0, np.full(20, 5.0))], 5.0, math.inf) == (0, None)
     assert judge([TriedStep(1.0, np.full(20, np.nan))], 5.0, math.inf) == (0, None)
     assert judge([TriedStep(1.0, np.full(20, np.inf))], 5.0, math.inf) == (0, None)
+
+
+# --- What floating-point numbers resolve ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("sigma0", [10.0, 1e-6])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_step_is_chosen_that_numbers_cannot_hold(sigma0, seed):
+    """A sixth of the narrowest range is less than the spacing of numbers at x0.
+
+    The search would end as converged after its first generation.
+    """
+    low = np.array([0.36434876, -1.3919225, 0.22394346])
+    bounds = np.transpose([low, low + [1.04e-6, 5.6e-7, 1.57e-7]])
+    x0 = np.array(bounds.mean(axis=1), np.float32)
+    result = search(lambda x: float(x.astype(float).sum()), sigma0, x0, bounds=bounds, rng=seed)
+    assert result.status == "maxiter"  # as without bounds: not converged in 5 generations
+
+
+def test_no_trial_is_smaller_than_numbers_can_hold():
+    """x0 is an optimum between valleys so narrow that every step seems too large."""
+
+    def tried(factor):
+        y = 1e3 * factor * np.linspace(0.5, 1, 10)
+        return TriedStep(factor, np.concatenate([y**2 + y, y**2 - y]))
+
+    assert judge([tried(1.0)], 0.0, math.inf).factor < 1e-2
+    assert judge([tried(1.0)], 0.0, math.inf, least=0.1) == (0, 0.1)
+    assert judge([tried(1.0), tried(0.1)], 0.0, math.inf, least=0.1) == (1, None)

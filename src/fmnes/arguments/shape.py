@@ -56,10 +56,7 @@ def check_deviations(
     search that has converged to all digits.
     """
     info = xp.finfo(mean.dtype)
-    # A copy, because PyTorch warns of read-only memory.
-    sizes = constant(xp, np.array(checks.distinct(deviations)), mean)
-    with np.errstate(over="ignore"):
-        sizes = sizes * diagonal_of(xp, shape)
+    sizes = _sizes(xp, mean, deviations, shape)
     smallest, largest = float(xp.min(sizes)), float(xp.max(sizes))
     tiny = float(info.smallest_normal)
     checks.in_scale("sigma0", np.array([smallest, largest]), info, least=tiny)
@@ -75,3 +72,18 @@ def check_deviations(
             f"{float(xp.min(spacing)):.3g} or more, got {largest:.3g}; use a larger sigma0, or "
             "subtract an offset from your variables"
         )
+
+
+def least_factor(xp: Namespace, mean: Array, deviations: NDArray[np.float64], shape: Shape) -> float:
+    """Return the factor of the deviations at which they no longer move x0."""
+    info = xp.finfo(mean.dtype)
+    with np.errstate(over="ignore"):
+        return float(xp.min(info.eps * xp.abs(mean) / _sizes(xp, mean, deviations, shape)))
+
+
+def _sizes(xp: Namespace, mean: Array, deviations: NDArray[np.float64], shape: Shape) -> Array:
+    """Return the initial standard deviation of each variable."""
+    # A copy, because PyTorch warns of read-only memory.
+    sizes = constant(xp, np.array(checks.distinct(deviations)), mean)
+    with np.errstate(over="ignore"):
+        return sizes * diagonal_of(xp, shape)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from fmnes._arrays import Array, to_host
 from fmnes._optimizer import Optimizer
 from fmnes.algorithms import METHODS
+from fmnes.arguments.shape import least_factor
 from fmnes.arguments.start import Start
 from fmnes.variables.bounds import Box
 
@@ -45,6 +46,7 @@ _MOST_TRIALS = 8
 _LEAST_PAIRS = 4
 _UNKNOWN = 1e3  # a larger t only says that the curvature is lost in rounding errors
 _RANGE = (1e-6, 1e6)  # of the factors
+_RESOLVED = 4.0  # steps are at least so many times what floating-point numbers resolve at x0
 
 
 def tries_steps(start: Start, *, given: bool) -> bool:
@@ -110,8 +112,8 @@ class Verdict(NamedTuple):
     factor: float | None  # a factor to try before; None if there is none
 
 
-def judge(trials: Sequence[TriedStep], f0: float, most: float) -> Verdict:
-    """Return what to do after some trials; no factor grows beyond ``most``."""
+def judge(trials: Sequence[TriedStep], f0: float, most: float, least: float = 0.0) -> Verdict:
+    """Return what to do after some trials; no factor leaves the range from ``least`` to ``most``."""
     shown = [parts(trial.values, f0) for trial in trials]
     chosen = 0
     for i in range(1, len(trials)):
@@ -121,9 +123,9 @@ def judge(trials: Sequence[TriedStep], f0: float, most: float) -> Verdict:
     t, factor = shown[chosen].t, trials[chosen].factor
     pairs = list(zip(trials, shown, strict=True))
     too_small = [trial.factor for trial, part in pairs if part.t > _FITS[1]]
-    least = _LEAST_AFTER_GROWTH if too_small else _FITS[0]
-    too_large = [trial.factor for trial, part in pairs if part.t < least]
-    if len(trials) == _MOST_TRIALS or least <= t <= _FITS[1] or math.isnan(t):
+    least_t = _LEAST_AFTER_GROWTH if too_small else _FITS[0]
+    too_large = [trial.factor for trial, part in pairs if part.t < least_t]
+    if len(trials) == _MOST_TRIALS or least_t <= t <= _FITS[1] or math.isnan(t):
         return Verdict(chosen, None)
     if too_large and too_small:
         following = math.sqrt(min(too_large) * max(too_small))
@@ -133,7 +135,7 @@ def judge(trials: Sequence[TriedStep], f0: float, most: float) -> Verdict:
         following = factor * min(t / _SMALL_T, _MOST_GROWTH)
     if following > factor:
         following = max(factor, min(following, most))
-    following = min(max(following, _RANGE[0]), _RANGE[1])
+    following = min(max(following, least, _RANGE[0]), _RANGE[1])
     is_new = abs(math.log(following / factor)) > 0.1
     return Verdict(chosen, following if is_new else None)
 
@@ -148,7 +150,10 @@ class FirstGeneration:
         self._trials: list[TriedStep] = []
         # Of the step size, of this generation and later of the search. A step of more than half the
         # range between two bounds ends anywhere in the range: begin with a sixth, as if left out.
-        self.factor = _half_range(first) / 3 if tries and _half_range(first) < 1 else 1.0
+        self._least = _least_factor(first) if tries else 0.0
+        self.factor = 1.0
+        if tries and _half_range(first) < 1:
+            self.factor = max(_half_range(first) / 3, self._least)
 
     def begun(self) -> Optimizer:
         """Return the search to begin with."""
@@ -199,7 +204,8 @@ class FirstGeneration:
         verdict = Verdict(0, None)
         if self._tries and np.isfinite(self._f0).all():
             f0 = float(np.mean(self._f0))
-            verdict = judge(self._trials, f0, most=_half_range(self._first) / 3)
+            most = _half_range(self._first) / 3
+            verdict = judge(self._trials, f0, most=most, least=self._least)
         if verdict.factor is not None and self._may_try(opt):
             self.factor = verdict.factor
             return self._optimizer(self.factor, but=None)
@@ -260,6 +266,14 @@ def tell_values(opt: Optimizer, values: NDArray[np.float64]) -> None:
         opt.tell(values)
     else:
         opt.tell(values[:, 0], constraints=values[:, 1:])
+
+
+def _least_factor(opt: Optimizer) -> float:
+    """Return the factor below which the search would take its steps for converged ones."""
+    setup = opt.setup
+    mean, shape = setup.mean, setup.shape
+    least = least_factor(array_namespace(mean), mean, setup.deviations, shape)
+    return min(_RESOLVED * least, 1.0)
 
 
 def _half_range(opt: Optimizer) -> float:
