@@ -254,7 +254,7 @@ def test_no_step_is_chosen_that_numbers_cannot_hold(sigma0, seed):
     The search would end as converged after its first generation.
     """
     low = np.array([0.36434876, -1.3919225, 0.22394346])
-    bounds = np.transpose([low, low + [1.04e-6, 5.6e-7, 1.57e-7]])
+    bounds = np.transpose([low, low + np.array([1.04e-6, 5.6e-7, 1.57e-7])])
     x0 = np.array(bounds.mean(axis=1), np.float32)
     result = search(lambda x: float(x.astype(float).sum()), sigma0, x0, bounds=bounds, rng=seed)
     assert result.status == "maxiter"  # as without bounds: not converged in 5 generations

@@ -74,7 +74,9 @@ def check_deviations(
         )
 
 
-def least_factor(xp: Namespace, mean: Array, deviations: NDArray[np.float64], shape: Shape) -> float:
+def least_factor(
+    xp: Namespace, mean: Array, deviations: NDArray[np.float64], shape: Shape
+) -> float:
     """Return the factor of the deviations at which they no longer move x0."""
     info = xp.finfo(mean.dtype)
     with np.errstate(over="ignore"):

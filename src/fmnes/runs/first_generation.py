@@ -113,7 +113,7 @@ class Verdict(NamedTuple):
 
 
 def judge(trials: Sequence[TriedStep], f0: float, most: float, least: float = 0.0) -> Verdict:
-    """Return what to do after some trials; no factor leaves the range from ``least`` to ``most``."""
+    """Return what to do after some trials; factors lie between ``least`` and ``most``."""
     shown = [parts(trial.values, f0) for trial in trials]
     chosen = 0
     for i in range(1, len(trials)):
