@@ -254,6 +254,8 @@ def cart_pole(*args, **settings):
         (cart_pole(seed=-1), ValueError, "seed", "-1"),
         (cart_pole(normalize=1.5), TypeError, "normalize", "1.5"),
         (cart_pole(normalize=(np.zeros(4), np.zeros(4))), ValueError, "normalize", ""),
+        (cart_pole(normalize=(np.full(4, np.nan), np.ones(4))), ValueError, "normalize", "nan"),
+        (cart_pole(normalize=("zeros", "ones")), TypeError, "normalize", "'zeros'"),
         (
             lambda: PolicyObjective(pendulum, vectorization_mode="vector_entry_point"),
             ValueError,
@@ -261,6 +263,8 @@ def cart_pole(*args, **settings):
             "'vector_entry_point'",
         ),
         (lambda: cart_pole()()(np.zeros(3)), ValueError, "x", "3"),
+        (lambda: cart_pole()().act(np.zeros(3), np.zeros(4)), ValueError, "x", "3"),
+        (lambda: cart_pole()().returns("x", episodes=1, seed=1), TypeError, "x", "'x'"),
     ],
 )
 def test_errors_name_the_argument(make, error, name, came):

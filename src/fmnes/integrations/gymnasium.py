@@ -125,14 +125,13 @@ class PolicyObjective:
 
     def returns(self, x: ArrayLike, *, episodes: int, seed: int) -> Floats:
         """Return the returns of one candidate in other episodes, to test how it generalises."""
-        first = checks.integer("seed", seed, least=0)
-        row = np.asarray(x, np.float64)[None, :]
+        first, row = checks.integer("seed", seed, least=0), self._row(x)
         seeds = range(first, first + checks.integer("episodes", episodes, least=1))
         return np.array([self._returns(row, [start])[0, 0] for start in seeds])
 
     def act(self, x: ArrayLike, observation: ArrayLike) -> Any:
         """Return the action of a candidate, shape (d,), for one observation."""
-        step = self._policy.prepare(np.asarray(x, np.float64)[None, :])
+        step = self._policy.prepare(self._row(x))
         seen = (np.asarray(observation, np.float64)[None, :] - self.mean) / self.std
         return self._actions.choose(step(seen))[0]
 
@@ -144,6 +143,13 @@ class PolicyObjective:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_environments": None}  # a worker opens its own
+
+    def _row(self, x: ArrayLike) -> Floats:
+        """Return one candidate as an array of shape (1, d)."""
+        row = checks.numbers("x", x, "the parameters of a policy")
+        if row.shape != self.x0.shape:
+            raise ValueError(f"x: expected shape {self.x0.shape}, got shape {row.shape}")
+        return row[None, :]
 
     def _returns(self, rows: Floats, seeds: Sequence[int]) -> Floats:
         """Return the returns of all episodes, shape (candidates, episodes), played together."""
@@ -191,11 +197,12 @@ def _statistics(
 ) -> tuple[Floats, Floats]:
     """Return mean and std of the observations: as given, or estimated with random actions."""
     if isinstance(normalize, tuple):
-        given = [np.asarray(part, np.float64) for part in normalize]
+        given = [checks.numbers("normalize", part, "a mean and a std") for part in normalize]
         if [part.shape for part in given] != [shape, shape] or not (given[1] > 0).all():
             raise ValueError(
                 f"normalize: expected a mean and a std > 0 of shape {shape}, got {given}"
             )
+        checks.all_finite("normalize", np.array(given))
         return given[0], given[1]
     count = checks.integer("normalize", normalize, least=0)
     if count == 0:
