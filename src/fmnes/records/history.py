@@ -45,7 +45,6 @@ COLUMNS: dict[str, type] = {
 # in this sense is healthy: it adapts its shape while the mean moves little.
 PHASES = {1: "moving", 2: "adapting", 3: "converging"}
 DEFAULT_SIZE = 10_000
-_SECONDS = ("seconds_objective", "seconds_optimizer")
 _DTYPE = np.dtype(list(COLUMNS.items()))
 _SHOWN = 5  # rows at the beginning and at the end that a notebook shows
 
@@ -96,15 +95,19 @@ class History:
         self.size = checks.integer("size", size, least=1)
         self._last: tuple[Any, ...] | None = self._rows[-1].item() if self._length else None
         # Rows that are not in _rows, because they go when others follow.
-        self._passing: tuple[Any, ...] | None = None  # the last row
-        self._best: tuple[Any, ...] | None = None
+        self._passing: Row | None = None  # the last row
+        self._best: Row | None = None
 
     # === Rows ===
 
     def append(self, row: tuple[Any, ...]) -> None:
-        """Add one generation. The buffer doubles when it is full: O(1) on average."""
-        if row[0] > self.size:
-            row = self._thinned(row)
+        """Add one generation. The buffer doubles when it is full: O(1) on average.
+
+        ``row`` has the numbers of a `Row` in their order. A plain tuple, because to make a `Row`
+        would take 3 % of a generation of ten variables.
+        """
+        if row[0] > self.size:  # its generation
+            row = self._thinned(Row._make(row))
         self._last = row
         if self._passing is None:
             if self._length == len(self._rows):
@@ -112,14 +115,18 @@ class History:
             self._rows[self._length] = row
             self._length += 1
 
-    def _thinned(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _thinned(self, row: Row) -> Row:
         """Note whether a row stays when later ones follow, and return it with its seconds."""
-        doublings = ((row[0] - 1) // self.size).bit_length()
-        is_kept = row[0] % (1 << doublings) == 0
+        doublings = ((row.generation - 1) // self.size).bit_length()
+        is_kept = row.generation % (1 << doublings) == 0
         passing = self._passing
         if passing is not None:  # a row that goes leaves its seconds to the next one
-            row = (*row[:-2], row[-2] + passing[-2], row[-1] + passing[-1])
-        if row[2] < self.totals[2]:
+            row = row._replace(
+                seconds_objective=row.seconds_objective + passing.seconds_objective,
+                seconds_optimizer=row.seconds_optimizer + passing.seconds_optimizer,
+            )
+        _, _, best_before = self.totals
+        if row.best < best_before:
             self._best = None if is_kept else row
         self._passing = None if is_kept else row
         return row
@@ -139,7 +146,7 @@ class History:
 
     @property
     def totals(self) -> tuple[int, int, float]:
-        """Generations and evaluations so far, and the best value."""
+        """Generations and evaluations so far, and the best value: the first fields of `last`."""
         return (0, 0, math.inf) if self._last is None else self._last[:3]
 
     @property
@@ -160,15 +167,15 @@ class History:
         if len(extra):
             rows = np.insert(rows, np.searchsorted(rows["generation"], extra["generation"]), extra)
         if self._best is not None:
-            after = np.searchsorted(rows["generation"], self._best[0]) + 1
-            for name, seconds in zip(_SECONDS, self._best[-2:], strict=True):
-                rows[name][after : after + 1] -= seconds  # counted since the row before the best
+            after = np.searchsorted(rows["generation"], self._best.generation) + 1
+            for name in ("seconds_objective", "seconds_optimizer"):  # since the row before the best
+                rows[name][after : after + 1] -= getattr(self._best, name)
         return rows[first:]
 
-    def _extra(self) -> list[tuple[Any, ...]]:
+    def _extra(self) -> list[Row]:
         """Return the rows that are not in _rows, in order."""
         best, last = self._best, self._passing
-        is_same = best is not None and last is not None and best[0] == last[0]
+        is_same = best is not None and last is not None and best.generation == last.generation
         return [row for row in (None if is_same else best, last) if row is not None]
 
     def __getitem__(self, column: str) -> NDArray[Any]:
@@ -226,9 +233,9 @@ class History:
             if saved[name].dtype != _DTYPE or saved[name].ndim != 1:
                 raise ValueError(f"history: expected rows of numbers, got {saved[name].dtype}")
         history = cls(saved["rows"], read_size(saved["size"]))
-        for row in saved["best"].tolist():
+        for row in map(Row._make, saved["best"].tolist()):
             history._best = row
-        for row in saved["last"].tolist():
+        for row in map(Row._make, saved["last"].tolist()):
             history._last = history._passing = row
         return history
 

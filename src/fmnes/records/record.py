@@ -236,7 +236,7 @@ class Record:
         generation, nfev, best = self.history.totals  # of earlier runs too
         nfev, self.listed_nfev = nfev + self.nfev - self.listed_nfev, self.nfev
         self.history.append(
-            (
+            (  # in the order of `history.Row`
                 generation + 1,
                 nfev,
                 self.best_f if self.best_f < best else best,
