@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, sparse
 
 import fmnes
 from fmnes.constraints import lagrangian
@@ -41,6 +41,16 @@ def test_every_form_of_scipy_gives_the_known_solution_and_multipliers(form):
     np.testing.assert_allclose(result.multipliers, 2.0, rtol=1e-3)
     assert result.fun == pytest.approx(2.0, rel=1e-7)
     assert (result.constr <= 1.5e-8).all()
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("kind", [np.matrix, sparse.csr_matrix, sparse.coo_array, sparse.lil_array])
+def test_matrices_of_linear_constraints(kind):
+    A = kind(np.eye(2, 4))
+    forms = optimize.LinearConstraint(A, 1, np.inf)
+    result = fmnes.minimize(sphere, [3.0] * 4, 1.0, constraints=forms, rng=1)
+    same = fmnes.minimize(sphere, [3.0] * 4, 1.0, constraints=FORMS["LinearConstraint"], rng=1)
+    assert result.fun == same.fun
 
 
 @pytest.mark.parametrize("method", fmnes.METHODS)
@@ -393,6 +403,14 @@ def test_none_is_no_value_of_a_constraint():
         (
             optimize.LinearConstraint(np.ones((1, 7)), 0, 1),
             r"constraints.A: expected \d columns, one for each variable, got shape \(1, 7\)",
+        ),
+        (
+            optimize.LinearConstraint([[1.0, math.nan, 0.0, 0.0]], 0, 1),
+            r"^constraints.A: expected finite numbers, got nan$",
+        ),
+        (
+            optimize.LinearConstraint(sparse.csr_array([[1.0, math.inf, 0.0, 0.0]]), 0, 1),
+            r"^constraints.A: expected finite numbers, got inf$",
         ),
         ({"type": "le", "fun": sphere}, "'ineq', 'eq', got 'le'"),
         ({"type": "eq"}, "a dict with 'type' and 'fun'"),

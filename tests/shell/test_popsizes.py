@@ -206,9 +206,20 @@ def test_each_run_of_a_schedule_begins_with_its_own_size():
     assert sum(run.nfev for run in result.restarts) == result.nfev
 
 
-def test_a_search_with_constraints_does_not_change_its_size():
-    opt = fmnes.Optimizer(np.ones(3), 1.0, method=POPSIZES, rng=1, constraints=1)
-    assert not opt.setup.settings.adapts_popsize
+@pytest.mark.parametrize("adapt", ["rates", "popsize"])
+@pytest.mark.parametrize(
+    ("x0", "options"),
+    [
+        (np.ones(3), {"constraints": 1}),
+        (np.ones(3), {"integrality": [0, 1, 0], "bounds": [(0, 9)] * 3}),
+        (fmnes.Space({"a": fmnes.Real(0, 1), "b": fmnes.Choice(["x", "y", "z"])}), {}),
+    ],
+    ids=["constraints", "integers", "choices"],
+)
+def test_searches_whose_ranking_changes_without_noise_do_not_adapt(adapt, x0, options):
+    with pytest.raises(ValueError, match=rf"^adapt: expected .* constraints, .* got '{adapt}'$"):
+        fmnes.minimize(never, x0, method=fmnes.Auto(adapt=adapt), **options)
+    fmnes.Optimizer(x0, method=fmnes.Auto(adapt="noise"), **options)
 
 
 # === What users see ===

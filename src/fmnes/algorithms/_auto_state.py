@@ -46,8 +46,8 @@ class Auto(MethodSettings):
         `minimize` evaluates x0 twice, and does the same if the two values differ; an `Optimizer`
         does not. "popsize": the rates stay at 1 and the population grows instead, in steps of 2 up
         to 64 times its first size, and shrinks again. This is for evaluations that run in parallel,
-        and takes fewer generations. None: nothing adapts, as in searches with integers, choices or
-        constraints.
+        and takes fewer generations. None: nothing adapts. In searches with integers, choices or
+        constraints nothing adapts by default, and "rates" and "popsize" are errors.
     normal_scores : bool
         Whether half of the weight of a rank is the expected value of that rank in a sample of
         normal numbers, which has the least noise. False: the rank weights of CR-FM-NES alone, for
@@ -88,6 +88,11 @@ class Auto(MethodSettings):
 
     def with_fixed_rates(self) -> "Auto":
         """The settings with learning rates and a population that do not follow the noise."""
+        if self.adapt in ("rates", "popsize"):
+            raise ValueError(
+                "adapt: expected 'noise' or None in a search with integers, choices or "
+                f"constraints, whose ranking changes without noise, got {self.adapt!r}"
+            )
         return replace(self, adapt=None)
 
     def with_constraints(self) -> "Auto":

@@ -164,11 +164,15 @@ class _Product:
     """The function x -> A x of a LinearConstraint; A may be sparse."""
 
     def __init__(self, A: Any, name: str, dim: int) -> None:
-        self._A = A if hasattr(A, "tocsr") else np.atleast_2d(A)
+        self._A = A.tocsr() if hasattr(A, "tocsr") else np.atleast_2d(np.asarray(A))
         if self._A.ndim != 2 or self._A.shape[1] != dim:
             raise ValueError(
                 f"{name}: expected {dim} columns, one for each variable, got shape {self._A.shape}"
             )
+        numbers = self._A.data if hasattr(self._A, "tocsr") else self._A
+        if not np.isfinite(numbers).all():
+            bad = numbers[~np.isfinite(numbers)][0]
+            raise ValueError(f"{name}: expected finite numbers, got {bad}")
 
     def __call__(self, x: Any) -> Any:
         return self._A @ np.asarray(to_host(x))

@@ -164,7 +164,7 @@ def _margins(
     at which half of the candidates would satisfy m + 1 independent constraints, where at most d of
     them meet in a point. The margin vanishes as the search converges. On bbob-constrained, twice
     the margin and none solve fewer targets. Integers never stop changing, in a quarter of the
-    candidates: the deviation of the others is the one that vanishes.
+    candidates: the deviation of the others is what vanishes then (`_deviation_of_most`).
     """
     lam, mu = lagrangian.multipliers, lagrangian.penalties
     active = (lam > 0) & ~lagrangian.equality & (mu * g > -lam).any(axis=0)
@@ -293,5 +293,10 @@ def _deviation(values: Floats) -> Floats:
 
 
 def _deviation_of_most(values: Floats) -> Floats:
-    """That of a normal distribution with the same quartiles: a quarter of values may be far off."""
-    return _iqr(values) / (2 * NormalDist().inv_cdf(0.75))
+    """The standard deviation, but at most 3 times that of a normal distribution with the quartiles.
+
+    Some candidates whose integers have changed are far off. The others decide how large it is, and
+    3 times because the quartiles of few candidates are uncertain.
+    """
+    of_quartiles = _iqr(values) / (2 * NormalDist().inv_cdf(0.75))
+    return np.minimum(_deviation(values), 3 * of_quartiles)

@@ -272,9 +272,12 @@ class Choice:
         return np.asarray(index[..., None], np.float64)
 
     def _index(self, value: Any) -> int:
-        for index, option in enumerate(self.options):
-            if option == value and isinstance(option, bool) == isinstance(value, bool | np.bool_):
-                return index
+        number = float(value) if isinstance(value, str) and value in ("inf", "-inf") else value
+        for meant in (value, number):  # JSON has words for infinite numbers
+            is_bool = isinstance(meant, bool | np.bool_)
+            for index, option in enumerate(self.options):
+                if option == meant and isinstance(option, bool) == is_bool:
+                    return index
         raise ValueError(f"expected one of {', '.join(map(repr, self.options))}, got {value!r}")
 
     def decode(self, coordinates: Vector) -> NDArray[Any]:

@@ -211,6 +211,8 @@ class Space:
         for name, variable in self.variables.items():
             values = {field.name: getattr(variable, field.name) for field in fields(variable)}
             described[name] = {"type": kinds[type(variable)], **_json(values)}
+            if isinstance(variable, Choice):
+                described[name]["options"] = list(map(_described, variable.options))
         return {"variables": described, "x0": _json(self.x0)}
 
     @classmethod
@@ -233,6 +235,8 @@ class Space:
                     f"{described!r:.60}"
                 )
             given = {key: _number(value) for key, value in described.items() if key != "type"}
+            if isinstance(given.get("options"), list):
+                given["options"] = [_option(option) for option in given["options"]]
             try:
                 variables[name] = KINDS[described["type"]](**given)
             except (TypeError, ValueError) as error:
@@ -260,6 +264,18 @@ def _json(value: Any) -> Any:
 def _number(value: Any) -> Any:
     """Return the number for one of the words of `_json`, and other values as they are."""
     return float(value) if value in ("inf", "-inf") else value
+
+
+def _described(option: Any) -> Any:
+    """Return an option as JSON knows it: an infinite number is not the same as its word."""
+    word = _json(option)
+    return word if isinstance(option, str) or not isinstance(word, str) else {"number": word}
+
+
+def _option(described: Any) -> Any:
+    """Return the option of `_described`."""
+    is_number = isinstance(described, Mapping) and described.keys() == {"number"}
+    return _number(described["number"]) if is_number else described
 
 
 def plain(values: Mapping[str, Any]) -> Any:
