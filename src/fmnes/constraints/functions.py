@@ -169,7 +169,7 @@ class _Product:
             raise ValueError(
                 f"{name}: expected {dim} columns, one for each variable, got shape {self._A.shape}"
             )
-        numbers = self._A.data if hasattr(self._A, "tocsr") else self._A
+        numbers = np.asarray(self._A.data if hasattr(self._A, "tocsr") else self._A)
         if not np.isfinite(numbers).all():
             bad = numbers[~np.isfinite(numbers)][0]
             raise ValueError(f"{name}: expected finite numbers, got {bad}")
