@@ -1,16 +1,28 @@
 """The augmented Lagrangian: constraints as terms of the values that a method ranks.
 
 A. Atamna, A. Auger, N. Hansen: "Linearly convergent evolution strategies via augmented Lagrangian
-constraint handling", FOGA 2017, with the later changes of pycma (its "algorithm 3"). With
-multipliers lambda and penalties mu of constraints g(x) <= 0 and h(x) = 0, candidates are ranked by
+constraint handling", FOGA 2017: (1), and (2) of its Algorithm 1. (3) and (4) are later changes of
+pycma (`cma.constraints_handler`, "algorithm 3"). With multipliers lambda and penalties mu of
+constraints g(x) <= 0 and h(x) = 0, candidates are ranked by
 
     f + sum_i  lambda_i g_i + mu_i g_i^2 / 2   for an equality, or where g_i > -lambda_i / mu_i
-               -lambda_i^2 / (2 mu_i)          elsewhere: the constraint does not matter there.
+               -lambda_i^2 / (2 mu_i)          elsewhere: the constraint does not matter there. (1)
 
 Its minimum is the solution of the constrained problem once lambda has converged to the Lagrange
-multipliers. After each generation lambda moves by mu g / 5, and mu is adapted so that lambda
-converges as quickly as the search does. All functions are pure. Only the values that are ranked
-depend on the constraints, so every method and every engine can be used, in O(m) per candidate.
+multipliers. After each generation, with g at the next mean and chi = 2^(1/(5 d)),
+
+    lambda <- lambda + mu g / 5,   and at least 0 for an inequality,                            (2)
+    mu <- mu chi^((1 + a)/4) or mu chi^(-(1 + a)/4),                                            (3)
+
+the former where g > 0, or where g <= 0 is penalised and was <= 0 in more than 95 % of about the
+last 5 + d generations; the latter where g < 0 and this share is below 90 %. The exponent a grows
+from 0 to 4 while mu moves in one direction. They start at, with interquartile ranges over the
+candidates of a generation,
+
+    lambda = iqr(f) / (d iqr(g)),   mu = 2 iqr(f) / (5 d (iqr(g) + 1e-6 iqr(g^2))).              (4)
+
+All functions are pure. Only the values that are ranked depend on the constraints, so every method
+and every engine can be used, in O(m) per candidate.
 
 An equality h = 0 is also -h = 0, and mu is adapted by rules for g <= 0, in which g > 0 means that
 lambda is too small. We therefore take the sign of h for which lambda >= 0 before a generation, and
@@ -74,7 +86,7 @@ def merit(lagrangian: Lagrangian, f: Floats, g: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         least = np.where(equality, -np.inf, np.where(mu > 0, -lam / mu, 0.0))
         clipped = np.maximum(g, least)
-        terms = np.where(mu > 0, clipped * (lam + 0.5 * mu * clipped), 0.0)
+        terms = np.where(mu > 0, clipped * (lam + 0.5 * mu * clipped), 0.0)  # (1)
         total = f + terms.sum(axis=1)
     # Where numbers overflow, the order by violation is what is left.
     total = np.where(np.isnan(total) & ~np.isnan(f), np.inf, total)
@@ -216,8 +228,8 @@ def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagr
     df: Floats = _range_of_most(f) if f_varies else np.ones(())
     dg, dg2 = _range_of_most(g), _iqr(g * g)
     tiny = 1e-11 * (df + 1)
-    new_mu = 0.4 * df / dim / (dg + 1e-6 * dg2 + tiny)
-    new_lam = np.where(equality | found, lam, df / (dim * dg + tiny))
+    new_mu = 0.4 * df / dim / (dg + 1e-6 * dg2 + tiny)  # (4)
+    new_lam = np.where(equality | found, lam, df / (dim * dg + tiny))  # (4)
     # While most candidates violate a constraint, mu may only grow. Otherwise it may only fall.
     growing = violated > 0.6
     better = np.where(
@@ -236,7 +248,7 @@ def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagr
 
 
 def _adapted(lagrangian: Lagrangian, dim: int, g: Floats, at_mean: Floats) -> Lagrangian:
-    """Move lambda by mu g / 5, and adapt mu."""
+    """Move lambda by mu g / 5 (2), and adapt mu (3)."""
     equality, lam, mu = lagrangian.equality, lagrangian.multipliers, lagrangian.penalties
     share, direction = lagrangian.feasible, lagrangian.direction
     on = mu > 0
@@ -246,7 +258,7 @@ def _adapted(lagrangian: Lagrangian, dim: int, g: Floats, at_mean: Floats) -> La
     share = share + (1 / horizon) * ((at_mean <= 0) - share)
     penalised = equality | (mu * at_mean > -lam)
     reached = penalised | (mu * g > -lam).any(axis=0)  # a candidate felt the constraint
-    new_lam = np.where(on & reached, lam + mu * at_mean / _DAMPING, lam)
+    new_lam = np.where(on & reached, lam + mu * at_mean / _DAMPING, lam)  # (2)
     clamped = ~equality & (new_lam < 0)
     new_lam = np.where(clamped, 0.0, new_lam)
     movable = on & ~clamped & (equality | (mu * at_mean >= -new_lam))
@@ -257,7 +269,7 @@ def _adapted(lagrangian: Lagrangian, dim: int, g: Floats, at_mean: Floats) -> La
     # Changes in the same direction accelerate, up to a limit.
     pace = 0.25 * (1 + _acceleration(len(mu), np.abs(direction)))
     log_chi = math.log(2) / (5 * dim)
-    new_mu = mu * np.exp(log_chi * pace * (up.astype(float) - down.astype(float)))
+    new_mu = mu * np.exp(log_chi * pace * (up.astype(float) - down.astype(float)))  # (3)
     return lagrangian._replace(
         multipliers=new_lam,
         penalties=new_mu,
