@@ -127,6 +127,29 @@ def test_objects_of_a_class_are_accepted_wherever_a_dict_is(into):
         Space(variables, into=Slotted, x0=Named(0.25, 7))
 
 
+@pytest.mark.parametrize("restarts", [0, 3])
+def test_a_search_that_resumes_has_objects_of_the_class(tmp_path, restarts):
+    """A file has no class: that of this call counts, also for runs that had ended."""
+    two = Space({"x": Real(-1, 1), "n": Int(0, 9)}, into=Named)
+
+    def search(**options):
+        return fmnes.minimize(
+            *(lambda p: (p.x - 0.5) ** 2 + (p.n - 4) ** 2, two),
+            restarts=restarts,
+            maxfevals=1500,
+            rng=1,
+            **options,
+        )
+
+    path, whole = tmp_path / "run.npz", search()
+    search(checkpoint=path, callback=lambda result: result.nfev > (1200 if restarts else 100))
+    resumed = search(checkpoint=path, callback=lambda result: not isinstance(result.best, Named))
+    assert isinstance(resumed.best, Named)
+    assert resumed.best == whole.best
+    assert resumed.nfev == whole.nfev
+    assert len(resumed.restarts) == len(whole.restarts) >= (2 if restarts else 1)
+
+
 def test_ask_returns_dicts():
     opt = fmnes.Optimizer(space(), rng=1, maxfevals=300)
     while not opt.stop():

@@ -225,7 +225,7 @@ class ParallelRuns(Runs):
     def _restore(self, saved: dict[str, Any]) -> None:
         """Continue from what a checkpoint holds, with the budget and tolerances of this call."""
         parallel, stopping = saved["parallel"], self.current.setup.stopping
-        self._finished, self._first_error = saved["finished"], saved["first_error"]
+        self._finished, self._first_error = self._named(saved["finished"]), saved["first_error"]
         self._started -= saved["elapsed"]
         self._numbers, self._batches = parallel["numbers"], parallel["batches"]
         self._popsize, self._begun = parallel["popsize"], parallel["begun"]

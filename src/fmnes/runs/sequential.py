@@ -133,7 +133,7 @@ class Runs:
         current, stopping = self._here(saved["current"]), self.current.setup.stopping
         _join_histories(saved)
         current["tally"].history.size = self.current.record.history.size
-        self._finished, self._first_error = saved["finished"], saved["first_error"]
+        self._finished, self._first_error = self._named(saved["finished"]), saved["first_error"]
         self._started -= saved["elapsed"]
         this = self._schedule.next(self._ended, current["setup"].seed) if self._finished else None
         cap = None if this is None else this.maxfevals
@@ -147,9 +147,15 @@ class Runs:
             self.flight = Flight(self.current, x0, saved["flight"])
 
     def _here(self, search: dict[str, Any]) -> dict[str, Any]:
-        """Return a saved search on the device of x0, which a file does not know."""
-        like = self.current.like
-        return search if isinstance(like, np.ndarray) else moved(search, like)
+        """Return a saved search with what a file does not know: a device, and a Space's class."""
+        like, space = self.current.like, self.current.setup.space
+        search = search if isinstance(like, np.ndarray) else moved(search, like)
+        return {**search, "setup": search["setup"]._replace(space=space)}
+
+    def _named(self, results: list[Result]) -> list[Result]:
+        """Return saved results of finished runs with the Space of this call."""
+        space = self.current.setup.space
+        return [dataclasses.replace(result, space=space) for result in results]
 
     @property
     def nfev(self) -> int:
