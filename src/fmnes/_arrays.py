@@ -19,6 +19,11 @@ def constant(xp: Namespace, value: Any, like: Array) -> Array:
     return xp.asarray(value, dtype=like.dtype, device=place(like, np.shape(value)))
 
 
+def beside(xp: Namespace, value: Any, like: Array, dtype: Any = None) -> Array:
+    """Return a host value on the device of ``like``; booleans and integers keep their dtype."""
+    return xp.asarray(value, dtype=dtype, device=place(like, np.shape(value)))
+
+
 def place(like: Array, shape: tuple[int, ...]) -> Any:
     """Return where an array of some shape belongs beside ``like``.
 

@@ -76,6 +76,16 @@ flat = jnp.linspace(1.0, 2.0, 400)
 parts = jax.device_put(flat, jax.sharding.NamedSharding(mesh, P("n")))
 optimizers = [[optimizer(x, here) for x in (flat, parts)] for here in (True, False)]
 
+# === Bounds; without the variable that they fix, 399 are no multiple of the devices ===
+def fixed(x0):
+    bounds = [(-9.0, 9.0)] * 399 + [(2.0, 2.0)]
+    opt = fmnes.Optimizer(x0, 0.5, method="cr-fm-nes", popsize=18, rng=1, bounds=bounds)
+    for _ in range(GENERATIONS):
+        opt.tell((weights * opt.ask() ** 2).sum(axis=1))
+    return opt
+
+bounded = [fixed(x) for x in (flat, parts)]
+
 try:
     fmnes.jax.shardings(fmnes.jax.init(jax.random.key(1), jnp.zeros(9), 1.0), mesh, "n")
     refused = ""
@@ -96,6 +106,8 @@ print(json.dumps({
     "gathers": [s for s in program.splitlines() if "all-gather(" in s and "[8,400]" in s],
     "shared": gap(shared.state, alone.state),
     "optimizers": [gap(b._state, a._state) for a, b in optimizers],
+    "bounded": gap(bounded[1].result.x, bounded[0].result.x),
+    "fixed": float(bounded[1].result.x[-1]),
     "parts": [len(s.data) for s in optimizers[0][1]._state.v.addressable_shards],
     "refused": refused,
 }))
@@ -137,6 +149,11 @@ def test_an_optimizer_with_a_sharded_x0(report):
     """Values of the device and of the host; each device holds its part of every vector."""
     assert max(report["optimizers"]) < 1e-11
     assert report["parts"] == [50] * 8
+
+
+def test_a_sharded_x0_with_a_variable_that_bounds_fix(report):
+    assert report["bounded"] < 1e-11
+    assert report["fixed"] == 2.0
 
 
 def test_a_number_of_variables_that_cannot_be_split(report):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmnes.constraints import lagrangian
-from fmnes.constraints.kinds import Floats, Kinds, best_of, violation
+from fmnes.constraints.kinds import Floats, Kinds, index_of_best, violation
 from fmnes.constraints.lagrangian import Lagrangian
 from fmnes.records.record import Feasible
 
@@ -35,7 +35,7 @@ class Constrained(NamedTuple):
         violated = violation(self.kinds, g)
         least = np.min(np.where((violated == 0) & ~np.isnan(f), f, np.inf))
         feasible = Feasible(float(least), float(np.median(violated)))
-        best = best_of(f, violated)
+        best = index_of_best(f, violated)
         if best is None or not (violated[best], f[best]) < (self.violation, self.f):
             return self, feasible, None
         return self._replace(f=float(f[best]), g=g[best].copy()), feasible, best

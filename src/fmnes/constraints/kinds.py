@@ -143,7 +143,7 @@ def violation(kinds: Kinds, g: Floats) -> Floats:
     return np.where(feasible, 0.0, np.where(np.isnan(worst), np.inf, worst))
 
 
-def best_of(f: Floats, violated: Floats) -> int | None:
+def index_of_best(f: Floats, violated: Floats) -> int | None:
     """Return the index of the best candidate that has values; None if there is none."""
     usable = np.flatnonzero((f < np.inf) & (violated < np.inf))  # NaN fails both
     if not usable.size:

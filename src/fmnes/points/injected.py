@@ -8,7 +8,7 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes._arrays import Array, constant, place, to_host
+from fmnes._arrays import Array, beside, constant, place, to_host
 from fmnes.variables.bounds import Box
 from fmnes.variables.discrete import Discrete
 from fmnes.variables.space import Space
@@ -102,8 +102,7 @@ class Injected(NamedTuple):
 def _rows(points: Array, order: NDArray[np.intp]) -> Array:
     """Return rows of an array of any library."""
     xp = array_namespace(points)
-    index = xp.asarray(order, dtype=xp.int32, device=place(points, order.shape))
-    return xp.take(points, index, axis=0)
+    return xp.take(points, beside(xp, order, points, xp.int32), axis=0)
 
 
 def read_named_points(x: Any, space: Space, argument: str = "x") -> list[Floats]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmnes import _checks as checks
-from fmnes._arrays import Array, Namespace, constant
+from fmnes._arrays import Array, Namespace, beside, constant
 
 _AS_SIDES = "; for lower and upper bounds write fmnes.Bounds(lower, upper)"
 _MARGIN = 0.1  # of the width between two bounds; at most the initial standard deviation
@@ -188,8 +188,8 @@ class Box(NamedTuple):
         def number(value: Any) -> Array:
             return constant(xp, value, like)
 
-        def index(value: Any) -> Array:  # booleans and integers keep their dtype
-            return xp.asarray(value, device=like.device)
+        def index(value: Any) -> Array:
+            return beside(xp, value, like)
 
         return cls(
             free=index(free),

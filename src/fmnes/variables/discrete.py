@@ -56,7 +56,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from fmnes._arrays import Array, Namespace, constant
+from fmnes._arrays import Array, Namespace, beside, constant
 from fmnes.algorithms import Algorithm
 from fmnes.algorithms import _weights as weights
 from fmnes.engines import Engine, Generation
@@ -116,22 +116,22 @@ class Discrete(NamedTuple):
         choice = np.full(low.shape, -1)
         choice[column] = np.arange(len(choices))
 
-        def number_array(value: Any) -> Array:
+        def number(value: Any) -> Array:
             return constant(xp, value, like)
 
-        def index(value: Any) -> Array:  # booleans and integers keep their dtype
-            return xp.asarray(value, device=like.device)
+        def index(value: Any) -> Array:
+            return beside(xp, value, like)
 
         return cls(
             is_integer=index(is_integer),
-            low=number_array(np.where(is_integer, low, 0.0)),
-            high=number_array(np.where(is_integer, high, 0.0)),
+            low=number(np.where(is_integer, low, 0.0)),
+            high=number(np.where(is_integer, high, 0.0)),
             is_choice=index(choice >= 0),
             choice=index(np.maximum(choice, 0)),
             column=index(column),
-            options=number_array(options),
-            least=number_array(alpha / np.maximum(options - 1, 1)),
-            reach=number_array(reach),
+            options=number(options),
+            least=number(alpha / np.maximum(options - 1, 1)),
+            reach=number(reach),
         )
 
     # === From the search to values ===
