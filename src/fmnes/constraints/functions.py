@@ -112,52 +112,65 @@ def read_constraints(
     return Kinds(equality, tolerances(tolerance, len(equality), dtype_eps)), pieces
 
 
-def _piece(item: Any, name: str, x0: NDArray[Any]) -> Piece:
-    """Return a constraint of the user in our form, with the values of its function at x0."""
-    check_form(name, item)
+class _Form(NamedTuple):
+    """A constraint as the user writes it: low <= fun(x, *args) <= high."""
+
     fun: Callable[..., Any]
-    args: tuple[Any, ...] = ()
-    if isinstance(item, dict):
-        fun, args, low, high = _read_dict(item, name)
-    else:
-        low, high = item.lb, item.ub
-        if np.any(getattr(item, "keep_feasible", False)):
-            raise ValueError(
-                f"{name}: expected keep_feasible=False, because candidates may violate constraints "
-                "during the search, got True; use `bounds`, or let fun return inf"
-            )
-        if hasattr(item, "A"):
-            fun = _Product(item.A, f"{name}.A", len(x0))
-        else:
-            fun = checks.function(f"{name}.fun", item.fun) if hasattr(item, "fun") else _identity
-    c = _computed(name, fun, x0, args)
-    sides = []
-    for side, limit in (("lb", low), ("ub", high)):
-        numbers = checks.numbers(f"{name}.{side}", limit, "a number or a vector")
-        if numbers.shape not in ((), (1,), c.shape):
-            raise ValueError(
-                f"{name}.{side}: expected a number or a vector of shape {c.shape}, as the "
-                f"constraint has at x0, got shape {numbers.shape}"
-            )
-        sides.append(np.broadcast_to(numbers, c.shape).astype(np.float64))
-    lower, upper = sides
+    args: tuple[Any, ...]
+    low: Any
+    high: Any
+
+
+def _piece(item: Any, name: str, x0: NDArray[Any]) -> Piece:
+    """Return a constraint of the user in our form; its function is called once at x0."""
+    check_form(name, item)
+    form = _of_dict(item, name) if isinstance(item, dict) else _of_scipy(item, name, len(x0))
+    c = _computed(name, form.fun, x0, form.args)
+    lower = _side(f"{name}.lb", form.low, c.shape)
+    upper = _side(f"{name}.ub", form.high, c.shape)
     bad = np.flatnonzero(~(lower <= upper) | (lower == np.inf) | (upper == -np.inf))
     if bad.size:
         j = int(bad[0])
         raise ValueError(
             f"{name}: expected lb <= ub, got lb = {lower[j]} and ub = {upper[j]} for number {j}"
         )
-    return Piece(name, fun, args, lower, upper)
+    return Piece(name, form.fun, form.args, lower, upper)
 
 
-def _read_dict(item: dict[str, Any], name: str) -> tuple[Callable[..., Any], Any, Any, Any]:
-    """Return function, arguments and bounds of SciPy's dict form: fun(x) >= 0 or fun(x) == 0."""
+def _of_dict(item: dict[str, Any], name: str) -> _Form:
+    """Read SciPy's dict form: fun(x) >= 0 or fun(x) == 0."""
     if "type" not in item or "fun" not in item:
         raise ValueError(f"{name}: expected a dict with 'type' and 'fun', got {item!r:.60}")
     kind = checks.choice(f"{name}['type']", item["type"], ("ineq", "eq"))
     fun = checks.function(f"{name}['fun']", item["fun"])
     args = checks.arguments(f"{name}['args']", item.get("args", ()))
-    return fun, args, 0.0, np.inf if kind == "ineq" else 0.0
+    return _Form(fun, args, 0.0, np.inf if kind == "ineq" else 0.0)
+
+
+def _of_scipy(item: Any, name: str, dim: int) -> _Form:
+    """Read SciPy's objects: a NonlinearConstraint, a LinearConstraint or Bounds."""
+    if np.any(getattr(item, "keep_feasible", False)):
+        raise ValueError(
+            f"{name}: expected keep_feasible=False, because candidates may violate constraints "
+            "during the search, got True; use `bounds`, or let fun return inf"
+        )
+    fun: Callable[..., Any] = _identity
+    if hasattr(item, "A"):
+        fun = _Product(item.A, f"{name}.A", dim)
+    elif hasattr(item, "fun"):
+        fun = checks.function(f"{name}.fun", item.fun)
+    return _Form(fun, (), item.lb, item.ub)
+
+
+def _side(name: str, limit: Any, shape: tuple[int, ...]) -> Floats:
+    """Return one side of a constraint that has numbers of this shape at x0."""
+    numbers = checks.numbers(name, limit, "a number or a vector")
+    if numbers.shape not in ((), (1,), shape):
+        raise ValueError(
+            f"{name}: expected a number or a vector of shape {shape}, as the constraint has at x0, "
+            f"got shape {numbers.shape}"
+        )
+    return np.broadcast_to(numbers, shape).astype(np.float64)
 
 
 class _Product:
@@ -187,8 +200,7 @@ def _computed(name: str, fun: Callable[..., Any], x: Any, args: tuple[Any, ...])
     try:
         return _vector(fun(x, *args), name)
     except Exception as error:
-        if hasattr(error, "add_note"):
-            error.add_note(checks.Hint(f"The exception comes from {name}"))
+        error.add_note(checks.Hint(f"The exception comes from {name}"))
         raise
 
 
