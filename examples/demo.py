@@ -1,4 +1,4 @@
-"""The main job in one file: minimise 1000 variables, compare the methods, draw the runs."""
+"""The main job in one file: minimize 1000 variables, compare the methods, draw the runs."""
 
 import sys
 import time

@@ -8,7 +8,7 @@ A bar of length L, area A and force N gets longer by N L / (E A), and the middle
 
     u = sum N n L / (E A),     n: the forces for a unit load in the middle (virtual work).
 
-We minimise the weight, the sum of L A, over the areas of all bars. The deflection u is a constraint
+We minimize the weight, the sum of L A, over the areas of all bars. The deflection u is a constraint
 with a value. The strength |N| / A <= limit of each bar is a bound on its area. The optimum is
 known: A is proportional to sqrt(N n), and where that is too weak, the bound. `--solvers pycma` runs
 pycma's `fmin_con2` instead, with the same number of evaluations.

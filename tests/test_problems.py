@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+import fmnes
 from fmnes.problems import PROBLEMS, cigar, discus, ellipsoid, ktablet, twoaxes
 
 each_problem = pytest.mark.parametrize("name", PROBLEMS)
@@ -185,3 +186,9 @@ def test_its_vectors_cannot_be_changed():
         for vector in (problem.x0, problem.x_opt):
             with pytest.raises(ValueError, match="read-only"):
                 vector[0] = 1.0
+
+
+def test_a_problem_that_was_not_made_is_named():
+    """A common slip: fmnes.problems.sphere makes the function to minimize, and is not one."""
+    with pytest.raises(TypeError, match=r"^dim: .* what sphere\(3\) returns"):
+        fmnes.minimize(fmnes.problems.sphere, [1.0, 2.0, 3.0])

@@ -58,6 +58,10 @@ _INSTEAD = {  # what to do in place of an argument that other packages have
     **dict.fromkeys(
         ("maximize", "maximise", "direction"), "to maximize, return the negative value"
     ),
+    **dict.fromkeys(
+        ("restarts", "workers", "callback", "checkpoint", "progress", "vectorized"),
+        "fmnes.minimize has it",
+    ),
     **dict.fromkeys(("jac", "hess", "grad", "gradient"), "the methods use values only"),
 }
 

@@ -68,7 +68,7 @@ def minimize(
     history_size: float = DEFAULT_SIZE,
     **unknown: Never,
 ) -> Result:
-    """Minimise a function of many variables, using only its values.
+    """Minimize a function of many variables, using only its values.
 
     Parameters
     ----------

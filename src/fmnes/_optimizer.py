@@ -36,7 +36,7 @@ from fmnes.variables.space import Space
 
 
 class Optimizer(DrivenSearch):
-    """Minimise a function by ask and tell: the optimizer proposes candidates, you evaluate them.
+    """Minimize a function by ask and tell: the optimizer proposes candidates, you evaluate them.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A function to minimise, with what is known about it. It can be pickled."""
+    """A function to minimize, with what is known about it. It can be pickled."""
 
     name: str
     dim: int
@@ -72,6 +72,11 @@ def _checked(make: Callable[_Arguments, Problem]) -> Callable[_Arguments, Proble
     @wraps(make)
     def checked(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Problem:
         given = signature.bind(*args, **kwargs)
+        if shape := np.shape(given.arguments.get("dim", 0)):
+            raise TypeError(
+                f"dim: expected a whole number, got an array of shape {shape}; the function to "
+                f"minimize is what {make.__name__}({shape[-1]}) returns"
+            )
         for name, value in given.arguments.items():
             if name in _ARGUMENTS:
                 given.arguments[name] = _ARGUMENTS[name](name, value)

@@ -242,7 +242,7 @@ WRONG = [
     ("--maxfevals", "1.5", [*SPHERE, *START, "--maxfevals", "1.5"]),
     ("--maxfevals", "3", [*SPHERE, *START, "--maxfevals", "3"]),
     ("--popsize", "5", [*SPHERE, *START, "--popsize", "5"]),
-    ("--rng", "'x'", [*SPHERE, *START, "--rng", "x"]),
+    ("--rng: expected a number", "'x'", [*SPHERE, *START, "--rng", "x"]),
     ("--rng", "-1", [*SPHERE, *START, "--rng=-1"]),
     ("--method", "nelder-mead", [*SPHERE, *START, "--method", "nelder-mead"]),
     ("--method", "'cma-es'?", [*SPHERE, *START, "--method", "cmaes"]),
@@ -291,6 +291,17 @@ def test_a_wrong_argument_is_named_in_one_line(name, came, words, tmp_path, caps
     assert line.startswith(f"fmnes run: {name}")
     assert came.lower() in line.lower()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_wrong_with_a_file_is_said(tmp_path, capsys):
+    (tmp_path / "pairs.txt").write_text("0 1\n0 2\n")
+    three = [*SPHERE, "--x0", "0", "0", "0"]
+    assert run(*three, "--bounds", "@pairs.txt") == 2
+    assert run(*three, "--bounds", "pairs.txt") == run(*SPHERE, "--x0", "pairs.txt") == 2
+    of_count, *of_names = capsys.readouterr().err.splitlines()
+    assert "with 2 pairs" in of_count
+    assert len(of_names) == 2
+    assert all("@pairs.txt" in line for line in of_names)
 
 
 def test_a_name_without_a_function_that_is_a_file(tmp_path, capsys):

@@ -208,3 +208,10 @@ def test_other_bad_arguments():
         TypeError, match=r"workers: expected a function that returns .* returned int"
     ):
         Evaluator(int).evaluate(objectives.sphere, (), X)
+
+
+def test_its_repr_is_how_it_is_made():
+    first = Evaluator(2, timeout=3.0, on_error="penalize", asynchronous=True)
+    again = eval(repr(first))
+    assert repr(again) == repr(first) != repr(Evaluator(2))
+    assert (again.fixed_width, again.asynchronous) == (2, True)

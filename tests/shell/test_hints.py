@@ -45,6 +45,14 @@ def test_arguments_that_are_often_mistaken(case):
         fmnes.minimize(sphere, **arguments)
 
 
+@pytest.mark.parametrize("name", ["restarts", "workers", "callback", "checkpoint", "progress"])
+def test_an_optimizer_sends_what_it_lacks_to_minimize(name):
+    with pytest.raises(TypeError, match=rf"^{name}: .*fmnes\.minimize"):
+        fmnes.Optimizer([1.0], 1.0, **{name: 1})
+    with pytest.raises(TypeError, match=r"^x0: .*function.*ask\(\)"):
+        fmnes.Optimizer(sphere, [1.0])
+
+
 @pytest.mark.parametrize("vectorized", [False, True])
 def test_a_pair_without_constraints(vectorized):
     def fun(x):

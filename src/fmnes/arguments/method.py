@@ -46,8 +46,7 @@ def read_method(value: Any) -> Method:
             return Method(name, algorithm, value)
     hint = " (an instance, not the class: add parentheses)" if isinstance(value, type) else ""
     raise TypeError(
-        f"method: expected a name such as 'cr-fm-nes' or settings such as CRFMNES(){hint}, "
-        f"got {value!r}"
+        f"method: expected a name such as 'auto' or settings such as Auto(){hint}, got {value!r}"
     )
 
 

@@ -62,6 +62,11 @@ def read_mean(x0: Any) -> tuple[Namespace, Array]:
         raise TypeError(
             f"x0: expected a vector of real numbers, got {x0!r:.60}{'' if x0 is None else hint}"
         )
+    if callable(x0):
+        raise TypeError(
+            f"x0: expected a vector of real numbers, got a function, {x0!r:.60}; an Optimizer "
+            "takes none: evaluate the candidates of ask(), and pass their values to tell()"
+        )
     if not is_array_api_obj(x0):
         x0 = checks.numbers("x0", x0, "a vector of real numbers")
     if is_torch_array(x0):  # the search must not become part of a gradient

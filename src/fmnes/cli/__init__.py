@@ -42,7 +42,9 @@ class _Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"-\.?\d|-inf")
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message.removeprefix('argument ')}\n")
+        message = message.removeprefix("argument ")
+        message = re.sub("invalid (number|float|int) value: ", "expected a number, got ", message)
+        self.exit(2, f"{self.prog}: {message}\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,7 +28,10 @@ def numbers(flag: str, words: Sequence[str]) -> float | list[float]:
     try:
         found: list[float] = np.hstack([np.ravel(row) for row in rows]).astype(float).tolist()
     except (TypeError, ValueError):
-        raise UsageError(f"{flag}: expected numbers, or @FILE, got {' '.join(words)!r}") from None
+        hint = _hint_of_file(words)
+        raise UsageError(
+            f"{flag}: expected numbers, or @FILE, got {' '.join(words)!r}{hint}"
+        ) from None
     return found[0] if len(found) == 1 else found
 
 
@@ -54,11 +57,17 @@ def bounds(words: Sequence[str], dim: int) -> Pair | list[Pair]:
     except (TypeError, ValueError):
         pairs = []
     if len(pairs) not in (1, dim):
+        found = f" with {checks.count(len(pairs), 'pair')}" if pairs else ""
         raise UsageError(
             f"--bounds: expected LOW HIGH, or @FILE with such a pair for each of {dim} variables, "
-            f"got {' '.join(words)!r}"
+            f"got {' '.join(words)!r}{found}{_hint_of_file(words)}"
         )
     return pairs[0] if len(pairs) == 1 else pairs
+
+
+def _hint_of_file(words: Sequence[str]) -> str:
+    """Return how to write the name of a file, if that is what the words are."""
+    return f" (for the file write @{words[0]})" if os.path.isfile(words[0]) else ""
 
 
 def _bound(value: Any, none: float) -> float | None:

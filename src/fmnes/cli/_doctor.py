@@ -75,7 +75,7 @@ def _version(package: str) -> str | None:
 
 
 def _search(name: str) -> fmnes.Result:
-    """Minimise an ellipsoid of 40 variables and print the outcome."""
+    """Minimize an ellipsoid of 40 variables and print the outcome."""
     result = fmnes.minimize(
         lambda X: (X**2) @ np.logspace(0, 2, 40),
         np.full(40, 3.0),

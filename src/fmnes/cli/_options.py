@@ -101,7 +101,7 @@ class RunOptions:
 
     @property
     def title(self) -> str:
-        """The function or the command that is minimised."""
+        """The function or the command that is minimized."""
         return self.function or self.command or ""
 
     # === The arguments of `minimize` ===

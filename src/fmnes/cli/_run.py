@@ -144,7 +144,7 @@ def _add_output(group: Any) -> None:
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
-def number(text: str) -> float:  # argparse shows the name in its errors: "invalid number value"
+def number(text: str) -> float:
     """Return an int for a whole number, such as 1e6, and a float for any other number."""
     try:
         return int(text)
@@ -157,7 +157,7 @@ def number(text: str) -> float:  # argparse shows the name in its errors: "inval
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Minimise a Python function, or the number that an external program prints.
+    """Minimize a Python function, or the number that an external program prints.
 
     The flags have the names of the arguments of fmnes.minimize. There are none for args, callback,
     history_size and stopping: call fmnes.minimize to use these. The run is kept in a folder:

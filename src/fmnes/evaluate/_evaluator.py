@@ -134,6 +134,11 @@ class Evaluator:
         if asynchronous:
             self.check_asynchronous()
 
+    def __repr__(self) -> str:
+        given = {"workers": self._workers, **self._policies._asdict()}
+        given["asynchronous"] = self.asynchronous
+        return f"Evaluator({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
     def check_asynchronous(self) -> None:
         """Raise a ValueError unless these workers and policies suit an asynchronous search."""
         if self._workers is None or self._holds_search:

@@ -34,7 +34,7 @@ class FmnesSampler(BaseSampler):
 
     The sampler searches floats, integers, logarithmic ranges, steps and categories together. The
     ``independent_sampler`` samples parameters that some completed trial did not have. Studies have
-    one objective, minimised or maximised.
+    one objective, minimized or maximized.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def scipy_method(
     disp: bool = False,
     **options: Any,
 ) -> Any:
-    """Minimise a function for SciPy: pass this as ``method`` to `scipy.optimize.minimize`.
+    """Minimize a function for SciPy: pass this as ``method`` to `scipy.optimize.minimize`.
 
     It ignores derivatives with a RuntimeWarning, like SciPy's own derivative-free methods. It takes
     bounds and constraints. ``callback`` has either of SciPy's signatures,

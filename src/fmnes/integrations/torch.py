@@ -74,7 +74,7 @@ class ModuleObjective:
 
     Examples
     --------
-    Fit a line to points of which a fifth are wrong, by minimising the median error:
+    Fit a line to points of which a fifth are wrong, by minimizing the median error:
 
     >>> import fmnes, torch
     >>> from fmnes.integrations.torch import ModuleObjective

@@ -247,7 +247,7 @@ class Space:
         return isinstance(other, Space) and self.to_dict() == other.to_dict()
 
     def __repr__(self) -> str:
-        return f"<Space {', '.join(self.variables)}: {self.dim} coordinates>"
+        return f"<Space {', '.join(self.variables)}: {checks.count(self.dim, 'coordinate')}>"
 
 
 def _json(value: Any) -> Any:
