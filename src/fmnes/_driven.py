@@ -166,8 +166,12 @@ class DrivenSearch(BaseSearch):
             )
         self._asynchronous.arrive(candidates)
         generation, self._margin = told(
-            *(self._algorithm, self._asynchronous, self.setup.discrete, self._margin),
-            *(values, best_so_far),
+            self._algorithm,
+            self._asynchronous,
+            self.setup.discrete,
+            self._margin,
+            values,
+            best_so_far,
             is_latent=True,
         )
         now = time.monotonic()

@@ -145,7 +145,10 @@ class ReplayedSearch:
         self._has_feasible |= bool((g <= 0).all(axis=1).any())
         optimizer = self._optimizer
         self._lagrangian, merits = lagrangian.after(
-            *(self._lagrangian, optimizer.dim, f, g),
+            self._lagrangian,
+            optimizer.dim,
+            f,
+            g,
             found=self._has_feasible,
             discrete=optimizer.setup.discrete is not None,
         )

@@ -216,7 +216,9 @@ class FirstGeneration:
             opt.ask_vectors(rows=slice(0, 1))
             logger.info(
                 "sigma0 = %.3g does not fit x0: the search starts with %.3g, after %d trials",
-                *(self._first.record.sigma0, opt.record.sigma0, len(self._trials) - 1),
+                self._first.record.sigma0,
+                opt.record.sigma0,
+                len(self._trials) - 1,
             )
         self._trials.clear()
         tell_values(opt, chosen.values)

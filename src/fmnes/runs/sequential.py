@@ -93,7 +93,9 @@ class Runs:
         kinds = first.setup.constraints
         files = CheckpointFiles(checkpoint, 0 if kinds is None else kinds.number)
         runs = cls(
-            *(first, schedule, files),
+            first,
+            schedule,
+            files,
             objective=objective,
             x0=x0,
             tries=tries,
@@ -106,7 +108,10 @@ class Runs:
                 runs.save()  # now, because a seed that was drawn at random must not be lost
             else:
                 check_same(
-                    *(first.setup, popsize, schedule, saved),
+                    first.setup,
+                    popsize,
+                    schedule,
+                    saved,
                     seeded=seeded,
                     asynchronous=asynchronous,
                 )
@@ -268,7 +273,11 @@ class Runs:
             if budget.maxfevals is None or budget.maxfevals >= following.popsize:
                 logger.info(
                     "run %d ended (%s) at %.6g after %d evaluations; the next has popsize %d",
-                    *(len(self._finished), status, ended.fun, ended.nfev, following.popsize),
+                    len(self._finished),
+                    status,
+                    ended.fun,
+                    ended.nfev,
+                    following.popsize,
                 )
                 factor = following.sigma_factor * self._first.factor
                 following = following._replace(sigma_factor=factor)

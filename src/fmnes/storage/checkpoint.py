@@ -256,7 +256,9 @@ class CheckpointFiles:
         logger.warning(
             "%s holds values of other candidates than those of run %d, generation %d (another "
             "machine, version or stopping rule?); these values are not used",
-            *(self._journal_path, opening.run, opening.generation),
+            self._journal_path,
+            opening.run,
+            opening.generation,
         )
         self._ahead.clear()
         self._drop_journal()

@@ -87,7 +87,9 @@ def compare_code(
         logger.warning(
             "the code of the objective %s has changed since checkpoint %s was made%s: values of "
             "both are mixed; to avoid this, start again with another path",
-            *(mine.name, path, other),
+            mine.name,
+            path,
+            other,
         )
 
 

@@ -153,7 +153,9 @@ def read(
     if written != _VERSIONS:
         logger.warning(
             "%s was written with %s, and this is %s: results may differ in the last digits",
-            *(path, written, _VERSIONS),
+            path,
+            written,
+            _VERSIONS,
         )
     return decoded
 
