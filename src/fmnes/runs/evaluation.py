@@ -20,7 +20,7 @@ from fmnes.evaluate import (
     read_only,
 )
 from fmnes.runs.asynchronous import Flight, Stream
-from fmnes.runs.parallel import Fleet
+from fmnes.runs.fleet import Fleet
 from fmnes.variables.space import OfSpace, Space, of_named_values
 
 
