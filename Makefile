@@ -10,6 +10,9 @@ OPTIONS := -n 2 --dist worksteal -q
 PYTEST := $(BIN)/python -m pytest $(OPTIONS)
 export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The tests start hundreds of interpreters. Without the compiled files of the first, each of them
+# compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo dist paper test test-agnostic test-arrays test-browser test-build test-gpu test-pools \
 	test-examples test-explore test-sanitize test-lowest test-neon test-slow native lint types format \

@@ -80,7 +80,7 @@ def statements(node, late=False, tried=False):
         elif is_type_checking(child):
             for other in child.orelse:
                 yield from statements(other, late, tried)
-        else:
+        elif isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
             function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
             yield from statements(child, late or function, tried or isinstance(child, ast.Try))
 

@@ -108,7 +108,7 @@ def test_a_long_journal_is_cut(monkeypatch, path):
         fsync(file)
 
     monkeypatch.setattr(os, "fsync", slow)
-    options = {"x0": [3.0], "popsize": 2**20, "vectorized": True, "maxiter": 10}
+    options = {"x0": [3.0], "popsize": 2**20, "vectorized": True, "maxiter": 10, "method": METHOD}
     search(lambda x: x[:, 0] ** 2, fmnes.Checkpoint(path, every=1e6), **options)
     sizes = [f.stat().st_size for f in path.parent.iterdir() if "journal" in f.name]
     assert len(sizes) == 2

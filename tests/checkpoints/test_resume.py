@@ -17,11 +17,12 @@ from checkpoints.common import Counted, digest, names, rewritten, search, sphere
 )
 def test_it_ends_with_the_same_bits(path, restarts, vectorized):
     options = {
-        "x0": [3.0] * 6,
+        "x0": [3.0] * 3,
+        "stopping": fmnes.Stopping(tolx=1e-3),
         "restarts": restarts,
         "rng": 5,
         "vectorized": vectorized,
-        "maxfevals": 12_000,
+        "maxfevals": 2_000,
     }
     whole = search(stairs, **options)
     assert len(whole.restarts) >= 3
