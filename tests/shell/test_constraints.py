@@ -2,7 +2,11 @@
 
 import dataclasses
 import math
+import os
 import pickle
+import platform
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -99,17 +103,47 @@ def test_twenty_equalities_hold_to_their_tolerance(method):
     assert result.fun == pytest.approx(80, rel=1e-7)
 
 
-def test_nonlinear_equality_agrees_with_slsqp():
+@pytest.mark.parametrize("seed", range(4))
+def test_nonlinear_equality(seed):
+    """The point of the unit circle that is nearest to (2, 1): the distance is sqrt(5) - 1."""
+
     def objective(x):
         return (x[0] - 2) ** 2 + (x[1] - 1) ** 2 + (x[2:] ** 2).sum()
 
     circle = {"type": "eq", "fun": lambda x: x[0] ** 2 + x[1] ** 2 - 1}
-    x0 = [0.5, 0.4, 0.3, 0.2]
-    ours = fmnes.minimize(objective, x0, 0.3, constraints=circle, rng=1)
-    theirs = optimize.minimize(objective, x0, constraints=circle, method="SLSQP", tol=1e-12)
-    assert ours.success
-    assert ours.fun == pytest.approx(theirs.fun, abs=1e-7)  # the tolerance of the constraint
-    np.testing.assert_allclose(ours.x, theirs.x, atol=1e-5)
+    exactly = fmnes.Constraints(circle, tolerance=1e-12)
+    result = fmnes.minimize(objective, [0.5, 0.4, 0.3, 0.2], 0.3, constraints=exactly, rng=seed)
+    assert result.success
+    assert result.fun == pytest.approx((np.sqrt(5) - 1) ** 2, abs=1e-11)
+    np.testing.assert_allclose(result.x, np.array([2, 1, 0, 0]) / np.sqrt(5), atol=1e-6)
+    np.testing.assert_allclose(result.multipliers, np.sqrt(5) - 1, atol=1e-6)
+
+
+SEARCH_ON_ANOTHER_CPU = """
+import fmnes
+def fun(x):
+    return (x**2).sum(), [1 - x[0], x.sum() - 9, x[1] - x[2] - 1, *(x[2:5] - 0.5)]
+kinds = fmnes.Constraints(inequalities=2, equalities=4)
+more = {"constraints": kinds, "method": "cr-fm-nes", "bounds": [(-9, 9)] * 8, "rng": 1}
+for integrality in ([0] * 8, [0] * 7 + [1]):
+    result = fmnes.minimize(fun, [3.0] * 8, 1.0, maxiter=150, integrality=integrality, **more)
+    print(*(number.hex() for number in [*result.mean, *result.multipliers]))
+"""
+
+
+def test_no_bit_depends_on_the_products_of_matrices_of_a_cpu():
+    """OpenBLAS adds in another order, and rounds differently, on another kind of CPU."""
+    kinds = ("Haswell", "Prescott") if platform.machine() in ("x86_64", "AMD64") else ("", "")
+    one, other = (
+        subprocess.run(
+            [sys.executable, "-c", SEARCH_ON_ANOTHER_CPU],
+            env=os.environ | {"OPENBLAS_CORETYPE": kind},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for kind in kinds
+    )
+    assert one == other
 
 
 def test_the_lagrangian_is_the_formula_of_the_paper():

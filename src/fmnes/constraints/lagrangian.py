@@ -148,7 +148,7 @@ def _after(
         return now, _restoring(now, f, g)
     # The margins raise the value at the optimum by about lambda times the margin. Without this
     # constant, which changes no rank, the values of different generations can be compared.
-    return now, merit(now, f, g) - float(now.multipliers @ margins)
+    return now, merit(now, f, g) - float(np.sum(now.multipliers * margins))
 
 
 def _restoring(lagrangian: Lagrangian, f: Floats, g: Floats) -> Floats:
@@ -206,7 +206,8 @@ def _at_next_mean(merits: Floats, g: Floats) -> Floats:
     """
     order = np.argsort(merits, kind="stable")[: max(1, len(merits) // 2)]
     w = np.log(len(merits) / 2 + 1) - np.log(np.arange(1, len(order) + 1))
-    weighted: Floats = (w / w.sum()) @ g[order]
+    # A product of matrices would differ by the kind of CPU, in the last digits.
+    weighted: Floats = np.sum((w / w.sum())[:, None] * g[order], axis=0)
     return weighted
 
 
