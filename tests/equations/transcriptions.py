@@ -22,8 +22,14 @@ def w_hat(lam):
     return [max(0.0, math.log(lam / 2 + 1) - math.log(i)) for i in range(1, lam + 1)]
 
 
+def w_share(lam):
+    """w_hat, divided by its sum."""
+    total = sum(w_hat(lam))
+    return [w / total for w in w_hat(lam)]
+
+
 def w_rank(lam):
-    return [w / sum(w_hat(lam)) - 1 / lam for w in w_hat(lam)]
+    return [w - 1 / lam for w in w_share(lam)]
 
 
 def mu_eff_nes(lam):
@@ -149,7 +155,8 @@ def phase_and_weights(state, z, f, share_ties=True, by_distance=True):
     lam, d = len(z), len(z[0])
     mu_eff, c_sigma = mu_eff_nes(lam), c_sigma_nes(d, lam)
     hat = weight_of_each(w_hat(lam), f, z, share_ties)
-    w = [h / sum(w_hat(lam)) - 1 / lam for h in hat]
+    total = sum(w_hat(lam))
+    w = [h / total - 1 / lam for h in hat]
     step = math.sqrt(c_sigma * (2 - c_sigma) * mu_eff) * weighted(w, z)
     p_sigma = (1 - c_sigma) * state["p_sigma"] + step
     phase = phase_of(p_sigma, d)
@@ -364,7 +371,7 @@ def auto_ask(state, z):
 
 def auto_omega(lam, normal_scores=True):
     """omega of (b), best first."""
-    hat = [w / sum(w_hat(lam)) for w in w_hat(lam)]
+    hat = w_share(lam)
     if not normal_scores:
         return [h - 1 / lam for h in hat]
     u = [-NormalDist().inv_cdf((i - 0.375) / (lam + 0.25)) for i in range(1, lam + 1)]
@@ -421,7 +428,7 @@ def auto_rates(state, g, G_sigma, lam, normal_scores):
     """(k) to (n): what the rates remember, and r_sigma."""
     d, eta = len(g), state["eta"]
     u = [-NormalDist().inv_cdf((i - 0.375) / (lam + 0.25)) for i in range(1, lam + 1)]
-    hat = [w / sum(w_hat(lam)) for w in w_hat(lam)]
+    hat = w_share(lam)
     b = min(max(0.3 * eta, 0.002), 0.2)
     signal, noise, seen = state["m_averages"]
     seen = (1 - b) * seen + b
@@ -459,7 +466,7 @@ def auto_popsize(state, lam, lam_0):
     if seen < 0.8:
         return lam, dict(state)
     u = [-NormalDist().inv_cdf((i - 0.375) / (lam + 0.25)) for i in range(1, lam + 1)]
-    hat = [w / sum(w_hat(lam)) for w in w_hat(lam)]
+    hat = w_share(lam)
     c = sum(h * ui for h, ui in zip(hat, u, strict=True))
     mean_G, mean_G2 = state["sigma_averages"]
     Y = (mean_G**2 - 0.1 / 1.9 * mean_G2) / (mean_G2 - mean_G**2) * sum(h**2 for h in hat) / c**2
@@ -707,7 +714,7 @@ def r1_nes_tell(state, z, f):
     d, lam, eta = len(p), len(z), 0.1
     r = np.linalg.norm(p)
     c, v = math.log(r), p / r
-    u = weight_of_each([h / sum(w_hat(lam)) for h in w_hat(lam)], f, z)
+    u = weight_of_each(w_share(lam), f, z)
     y = [r1_nes_sample(state, zi) for zi in z]
 
     delta_p, delta_L = np.zeros(d), 0.0
