@@ -29,7 +29,7 @@ def ours(method: Any, start: Start) -> None:
         start.fun.many,
         start.x0,
         start.sigma0,
-        method=method,
+        method=METHODS[method].Settings().for_restart() if start.number else method,
         bounds=bounds,
         popsize=popsize,
         vectorized=True,

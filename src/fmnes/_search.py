@@ -58,7 +58,10 @@ class BaseSearch:
     def restarted(self, next_run: NextRun, budget: Budget, run: int, history: History) -> Self:
         """Return another run of a restart schedule: the same search with other draws."""
         other = type(self).__new__(type(self))
-        start = Start(self.setup_here(), next_run.popsize, budget)
+        setup = self.setup_here()
+        if setup.discrete is None and setup.constraints is None:
+            setup = setup._replace(settings=setup.settings.for_restart())
+        start = Start(setup, next_run.popsize, budget)
         other._begin(start, history, run=run, sigma_factor=next_run.sigma_factor, owned=True)
         other._injected = self._injected.of_next_run(next_run.popsize)
         return other

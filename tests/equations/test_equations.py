@@ -551,6 +551,32 @@ def test_auto_from_many_states(seed, normal_scores):
         check("auto", state, z, f, normal_scores=normal_scores)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_auto_if_thorough(seed):
+    """Sigma falls more slowly, down to the least share, and not if the population is small."""
+    rng, module = np.random.default_rng([5, seed]), METHODS["auto"]
+    for dim in range(2, 20):
+        lam = 2 * int(module.default_popsize(dim) * 2.0 ** rng.integers(-2, 4))
+        state, z, _ = population("auto", dim, rng, lam)
+        state, f = with_paths("auto", state, rng, rng.choice([0.05, 1.0, 5.0])), distinct(rng, lam)
+        phase = ("move", "stag", "conv")[rng.integers(3)]
+        check("auto", lead_to_phase(state, z, f, phase, rng), z, f, thorough=True)
+
+
+def test_auto_if_thorough_has_a_full_matrix_earlier():
+    """By the rates of (j): of 0.12 of the rate of D on, and of 0.3 otherwise."""
+    module, seen = METHODS["auto"], set()
+    for dim in (5, 10, 20, 40, 80, 160, 320):
+        for factor in (1, 2, 4, 8, 16, 32, 64):
+            lam = factor * module.default_popsize(dim)
+            share = slow.auto_c_mu(dim, lam) / (1.5 * slow.eta_B_cr_fm_nes(dim, lam))
+            for thorough, least in ((False, 0.3), (True, 0.12)):
+                params = module.params(dim, lam, module.Settings(thorough=thorough))
+                assert params.starts_full == (share >= least)
+            seen.add((share >= 0.3) + (share >= 0.12))
+    assert seen == {0, 1, 2}
+
+
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_auto_with_fixed_rates(seed, full):

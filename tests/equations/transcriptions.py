@@ -385,7 +385,7 @@ def auto_shape_weights(f, z, normal_scores=True):
     return [o * len(zi) / (zi @ zi) for o, zi in zip(omega, z, strict=True)]
 
 
-def auto_tell(state, z, f, adapt="rates", normal_scores=True):
+def auto_tell(state, z, f, adapt="rates", normal_scores=True, thorough=False):
     if flat(f):
         return dict(state)
     z, D = both_halves(z), state["D"]
@@ -398,6 +398,10 @@ def auto_tell(state, z, f, adapt="rates", normal_scores=True):
     rate_sigma = eta_sigma(phase, d, lam_F)
     if phase == "stag":
         rate_sigma = max(rate_sigma, math.tanh(d / (64 * mu_eff)))
+    if thorough:
+        default = 4 + math.floor(3 * math.log(d))
+        default += default % 2
+        rate_sigma *= min(1, max(math.sqrt(default / lam), 1.6 / math.sqrt(d)))
     G_sigma = sum(wi * (zi @ zi) for wi, zi in zip(w_CR, z, strict=True)) / d
     omega = np.array(weight_of_each(auto_omega(lam, normal_scores), f, z))
     hat = np.array(weight_of_each(w_hat(lam), f, z)) / sum(w_hat(lam))
@@ -483,13 +487,20 @@ def auto_popsize(state, lam, lam_0):
     return new, state | forgotten | {"sigma": state["sigma"] * (new / lam) ** 0.3}
 
 
+def auto_c_1(d, lam):
+    return 1 / (2 * ((d + 1) / 2 + 1) * (d + 1) ** 0.75 + mu_eff_nes(lam) / 2)
+
+
+def auto_c_mu(d, lam):
+    mu_eff = mu_eff_nes(lam)
+    c = auto_c_1(d, lam) * (mu_eff + 1 / mu_eff - 2 + lam / (2 * (lam + 5)))
+    return 4 * c / (1 + 12 * c)
+
+
 def auto_matrix(state, q, lam_F, w, z):
     """(j) and (o)."""
     lam, d = len(z), len(q)
-    mu_eff = mu_eff_nes(lam)
-    c_1 = 1 / (2 * ((d + 1) / 2 + 1) * (d + 1) ** 0.75 + mu_eff / 2)
-    c = c_1 * (mu_eff + 1 / mu_eff - 2 + lam / (2 * (lam + 5)))
-    c_mu = 4 * c / (1 + 12 * c)
+    c_1, c_mu = auto_c_1(d, lam), auto_c_mu(d, lam)
     G = weighted(w, [np.outer(zi, zi) for zi in z])
     half = lam_F / lam * (c_mu * G + c_1 * np.outer(q, q)) / 2
     values, vectors = np.linalg.eigh(half)

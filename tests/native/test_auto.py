@@ -120,12 +120,13 @@ KINDS = ["plain", "ties", "infeasible", "failed", "flat", "hopeless"]
     axes=st.sampled_from([(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 3), (5, 4), (9, 0)]),
     path=st.sampled_from([0.03, 0.5, 2.0]),
     adapt=st.sampled_from(["rates", None]),
+    thorough=st.booleans(),
     seed=st.integers(0, 1000),
 )
-def test_one_generation(dim, popsize, kind, axes, path, adapt, seed):
+def test_one_generation(dim, popsize, kind, axes, path, adapt, thorough, seed):
     long, short = axes if sum(axes) < dim - 2 else (1, 0)
     state = some_state(dim, long, short, seed=seed, path=path)
-    native, agnostic = engines(state, popsize, adapt=adapt)
+    native, agnostic = engines(state, popsize, adapt=adapt, thorough=thorough)
     x, expected = ask(native), ask(agnostic)
     np.testing.assert_allclose(x, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
     f = values_of(expected, kind, seed)

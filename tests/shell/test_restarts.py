@@ -89,6 +89,40 @@ def test_the_history_goes_on_from_run_to_run():
     np.testing.assert_array_equal(history["best"], least)
 
 
+def agree(ours, theirs):
+    """Two histories are the same, apart from the time."""
+    for column in ("nfev", "generation_best", "median", "sigma"):
+        np.testing.assert_array_equal(ours[column], theirs[column])
+
+
+def test_all_runs_but_the_first_are_thorough():
+    """The first has the default population, of which equation (r) changes nothing at d = 40."""
+
+    def runs_of(method):
+        return fmnes.minimize(
+            rastrigin, np.full(40, 3.0), 2.0, method=method, restarts=IPOP(2, factor=4),
+            stopping=fmnes.Stopping(tolx=0.5), vectorized=True, rng=7,
+        )  # fmt: skip
+
+    result, thorough = runs_of("auto"), runs_of(fmnes.Auto(thorough=True))
+    assert [run.popsize for run in result.restarts] == [16, 64, 256]
+    agree(result.history, thorough.history)
+
+
+def test_a_search_resumes_in_a_thorough_run(tmp_path):
+    checkpoint = fmnes.Checkpoint(tmp_path / "search.fmnes")
+    arguments = {"restarts": 2, "vectorized": True, "rng": 3, "stopping": fmnes.Stopping(tolx=0.5)}
+    whole = fmnes.minimize(rastrigin, np.full(10, 3.0), 2.0, **arguments)
+    part = whole.restarts[0].nfev + 100
+    for maxfevals in (part, None):
+        result = fmnes.minimize(
+            rastrigin, np.full(10, 3.0), 2.0, **arguments, checkpoint=checkpoint,
+            maxfevals=maxfevals,
+        )  # fmt: skip
+    assert len(whole.restarts) == 3
+    agree(result.history, whole.history)
+
+
 def test_restarts_are_logged(caplog):
     caplog.set_level("INFO", logger="fmnes")
     result = fmnes.minimize(lambda x: 1.0 + (x**2).sum(), [3.0] * 5, 1.0, restarts=1, rng=1)

@@ -16,6 +16,7 @@ from fmnes.algorithms import _axes_gaussian as gaussian
 from fmnes.algorithms import _full_gaussian as full
 from fmnes.algorithms import _phases as phases
 from fmnes.algorithms import _rates
+from fmnes.algorithms import _weights as weights
 from fmnes.algorithms._axes_gaussian import Axes
 from fmnes.algorithms._paths import p_c_rate
 from fmnes.algorithms._rates import RateParams, Rates
@@ -54,6 +55,11 @@ class Auto(MethodSettings):
         functions that rise much more steeply on one side than on the other; equation (p) of
         docs/methods/auto.md is then left out. Searches with constraints always do this. True by
         default.
+    thorough : bool
+        Whether a population larger than the default serves to look past local minima. The step
+        size then falls more slowly the larger the population is, and the matrix is full from the
+        start for smaller populations. With restarts, `minimize` does this in all runs but the
+        first, unless variables are discrete or there are constraints. False by default.
 
     Examples
     --------
@@ -69,9 +75,11 @@ class Auto(MethodSettings):
     check_sigma0: bool = True
     adapt: Literal["noise", "rates", "popsize"] | None = "noise"
     normal_scores: bool = True
+    thorough: bool = False
 
     def __post_init__(self) -> None:
-        checks.fields(self, check_sigma0=checks.boolean, normal_scores=checks.boolean)
+        yes_or_no = ("check_sigma0", "normal_scores", "thorough")
+        checks.fields(self, **dict.fromkeys(yes_or_no, checks.boolean))
         if self.adapt is not None and (
             not isinstance(self.adapt, str) or self.adapt not in ("noise", "rates", "popsize")
         ):
@@ -108,6 +116,10 @@ class Auto(MethodSettings):
         """The settings for an objective that was found to be noisy."""
         return replace(self, adapt="rates") if self.detects_noise else self
 
+    def for_restart(self) -> "Auto":
+        """The settings of runs after the first one, which found a local minimum (r)."""
+        return replace(self, thorough=True)
+
     @property
     def adapts_popsize(self) -> bool:
         """Whether the method chooses the size of each generation."""
@@ -124,6 +136,7 @@ class Params(NamedTuple):
     c_c: float
     c_1: float
     least_eta_sigma: float
+    sigma_share: float  # of the rate of sigma
     most_axes: int
     full_from: int  # number of axes from which on the matrix is full; 0: never
     starts_full: bool  # whether the matrix is full from the start
@@ -165,7 +178,9 @@ D_RATE = 1.5  # of D, as a multiple of eta_B
 # be larger for the full rate.
 QUIET, CLEAR = 0.1, 0.2
 _ROOM = 4  # columns of V at the start
-_EARLY = 0.3  # the matrix is full from the start if its rate is this share of the rate of D
+# The matrix is full from the start if its rate is this share of the rate of D.
+_EARLY, _EARLY_IF_THOROUGH = 0.3, 0.12
+_LEAST_SHARE = 1.6  # of the rate of sigma, as a multiple of 1/sqrt(d)
 
 
 def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
@@ -184,7 +199,8 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
     c_mu_full = 4 * c_mu / (1 + 12 * c_mu)  # (j)
     # A large population teaches a full matrix nearly as fast as D: it is there from the start.
     rate_of_D = D_RATE * float(fitted_eta_B(np, dim, np.asarray(float(popsize))))
-    starts_full = full_from <= most_axes and c_mu_full >= _EARLY * rate_of_D
+    early = _EARLY_IF_THOROUGH if settings.thorough else _EARLY
+    starts_full = full_from <= most_axes and c_mu_full >= early * rate_of_D
     scores = _scores(phase.w_hat, normal=settings.normal_scores)
     return Params(
         dim=dim,
@@ -194,6 +210,7 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
         c_c=p_c_rate(dim, mu_eff),
         c_1=max((dim - 5) / 6, 0.5) * 2 / ((dim + 1.3) ** 2 + mu_eff),
         least_eta_sigma=math.tanh(dim / (64 * mu_eff)),
+        sigma_share=_sigma_share(dim, popsize) if settings.thorough else 1.0,
         most_axes=most_axes,
         full_from=full_from if full_from <= most_axes else 0,
         starts_full=starts_full,
@@ -206,6 +223,17 @@ def params(dim: int, popsize: int, settings: Auto = Auto()) -> Params:
         ),
         patience=5 if settings.adapt in ("rates", "popsize") else 1,
     )
+
+
+def _sigma_share(dim: int, popsize: int) -> float:
+    """The rate of sigma in a thorough search, as a share of its usual one (r).
+
+    A large population measures G_sigma with little noise, and would let sigma fall as fast as the
+    mean converges: before the search has seen which of many basins is best, and before a full
+    matrix has learned how they lie. The size buys that time only if sigma is slower.
+    """
+    share = math.sqrt(weights.even_default_popsize(dim) / popsize)
+    return min(1.0, max(share, _LEAST_SHARE / math.sqrt(dim)))
 
 
 def fixed(params: Params) -> Params:
@@ -282,7 +310,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 def upgraded_settings(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of settings, complete: in earlier versions, rates did not adapt."""
-    return {"adapt": None, "normal_scores": True} | fields
+    return {"adapt": None, "normal_scores": True, "thorough": False} | fields
 
 
 def upgraded_state(fields: dict[str, Any]) -> dict[str, Any]:

@@ -38,6 +38,10 @@ class MethodSettings:
         """The settings for an objective that was found to be noisy."""
         return self
 
+    def for_restart(self) -> Self:
+        """The settings of runs after the first one of a restart schedule."""
+        return self
+
     @property
     def adapts_popsize(self) -> bool:
         """Whether the method chooses the size of each generation (`Algorithm.next_popsize`)."""

@@ -95,9 +95,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     w = xp.where(xp.abs(w) > rounding, w, 0.0)
     # Only the direction of a draw counts, and not its length (b).
     w = w * params.dim / at_least(xp, norm_z2, xp.finfo(z.dtype).smallest_normal)
-    eta_sigma = phases.eta_sigma(
-        xp, params.phase, selection.phase, selection.lam_F, params.least_eta_sigma
-    )
+    eta_sigma = _eta_sigma(xp, params, selection.phase, selection.lam_F)
     next_rates = _rates.followed_rates if is_full(state) else _rates.next_rates
     rates, factors = next_rates(
         xp,
@@ -138,6 +136,12 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
         )
         new = learning.learn_axes(xp, params, new, sample)
     return unless_flat(xp, f, state, new)
+
+
+def _eta_sigma(xp: Namespace, params: Params, phase: Array, lam_F: Array) -> Array:
+    """The rate of sigma, of which a thorough search takes a share (r)."""
+    eta_sigma = phases.eta_sigma(xp, params.phase, phase, lam_F, params.least_eta_sigma)
+    return params.sigma_share * eta_sigma
 
 
 def _by_pair(
@@ -278,7 +282,7 @@ def tables(params: Params) -> tuple[dict[str, float], dict[str, NDArray[np.float
     lam_F = np.arange(params.popsize + 1.0)
     phase = params.phase
     movement, stagnation, convergence = (
-        phases.eta_sigma(np, phase, np.full_like(lam_F, number), lam_F, params.least_eta_sigma)
+        _eta_sigma(np, params, np.full_like(lam_F, number), lam_F)
         for number in (phases.MOVEMENT, phases.STAGNATION, phases.CONVERGENCE)
     )
     constants = {

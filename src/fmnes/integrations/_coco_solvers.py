@@ -63,6 +63,8 @@ def _ours(
     restart: int,
 ) -> AskTell:
     popsize = METHODS[method].default_popsize(x0.size) * 2**restart
+    if restart:
+        settings = settings.for_restart()
     return Optimizer(x0, sigma0, method=settings, popsize=popsize, rng=seed)
 
 

@@ -50,8 +50,7 @@ def check_same(
         for name in Setup._fields
         if name != "stopping" and (seeded or name != "seed")
         if not _equal(getattr(mine, name), getattr(theirs, name))
-        # A search whose objective was found to be noisy has other settings since then.
-        if name != "settings" or not _equal(mine.settings.for_noise(), theirs.settings)
+        if name != "settings" or not _has_become(mine.settings, theirs.settings)
     ]
     if mine.mean.shape != theirs.mean.shape:
         differing.insert(0, f"the number of variables ({theirs.mean.shape[0]} there)")
@@ -67,6 +66,12 @@ def check_same(
             "checkpoint: expected a saved search of this problem, got one that differs in "
             f"{', '.join(differing)}; give another path, or resume='never' to start again"
         )
+
+
+def _has_become(mine: Any, theirs: Any) -> bool:
+    """Whether a search that was started with settings ``mine`` may have ``theirs`` by now."""
+    noisy = mine.for_noise()  # since x0 was found to have two values
+    return any(_equal(each, theirs) for each in (noisy, mine.for_restart(), noisy.for_restart()))
 
 
 def _first_popsize(saved: dict[str, Any]) -> int:
