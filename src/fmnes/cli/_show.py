@@ -89,10 +89,10 @@ def watch(parsed: argparse.Namespace) -> int:
         raise UsageError(f"--port: expected a free port, got {parsed.port} ({error})") from None
     with server:
         later = "" if path.exists() else " once there is a run in it"
-        print(f"{server.url} shows {parsed.dir}{later}; Ctrl-C ends it", flush=True)
-        if parsed.open:
-            webbrowser.open(server.url)
         try:
+            print(f"{server.url} shows {parsed.dir}{later}; Ctrl-C ends it", flush=True)
+            if parsed.open:
+                webbrowser.open(server.url)
             server.serve_forever()
         except KeyboardInterrupt:  # the usual end
             print()
