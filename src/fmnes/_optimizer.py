@@ -229,6 +229,8 @@ class Optimizer(DrivenSearch):
 
     def _stays(self, values: Any) -> bool:
         """Return whether the engine takes the values where they are, and nobody else needs them."""
+        if isinstance(values, np.ndarray):  # on the host; this check is quicker than the last one
+            return False
         alone = self._constrained is None and self.setup.discrete is None
         alone = alone and self._injected.is_empty
         return alone and isinstance(self._engine, Reader) and self._engine.reads(values)

@@ -36,7 +36,7 @@ class Injected(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Whether no point waits or takes part, and no candidate is withdrawn."""
-        return not len(self.values) and not self.withdrawn.any()
+        return not len(self.values) and not np.count_nonzero(self.withdrawn)  # quicker than any()
 
     def added(self, points: Array, values: Floats) -> "Injected":
         """Return the queue with further points.
@@ -65,6 +65,8 @@ class Injected(NamedTuple):
 
     def finished(self) -> "Injected":
         """Return what is left after the generation."""
+        if self.is_empty:
+            return self
         n = self.active
         rest, none = self.points[n:, :], np.zeros_like(self.withdrawn)
         return Injected(rest, self.values[n:], 0, none)
@@ -78,12 +80,16 @@ class Injected(NamedTuple):
     @property
     def free(self) -> int:
         """How many candidates of this generation nobody evaluates."""
+        if self.is_empty:
+            return 0
         rows = np.flatnonzero(self.withdrawn).tolist()
         return len({*rows, *self.known})
 
     def told(self, f: Floats) -> Floats:
         """Return the values of a generation with those that were known, NaN for withdrawn ones."""
         f = f.copy()
+        if self.is_empty:
+            return f
         for row, value in self.known.items():
             f[row] = value
         f[self.withdrawn] = np.nan
@@ -91,7 +97,7 @@ class Injected(NamedTuple):
 
     def ranked(self, values: Floats) -> Floats:
         """Return values in which withdrawn candidates are in the middle of the others."""
-        if not self.withdrawn.any():
+        if not np.count_nonzero(self.withdrawn):
             return values
         others = np.where(np.isnan(values), np.inf, values)[~self.withdrawn]
         with np.errstate(invalid="ignore"):
