@@ -9,12 +9,13 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from fmnes._arrays import Array
+from fmnes._arrays import Array, to_host
 from fmnes._population import Lineage, Population, Recipe
 from fmnes._search import BaseSearch, Kept
 from fmnes.algorithms._records import copied_shape
 from fmnes.constraints.constrained import Constrained
 from fmnes.engines.asynchronous import AsynchronousEngine, Candidate
+from fmnes.engines.generation import pieces
 from fmnes.records.parts import Run
 from fmnes.records.record import Feasible
 from fmnes.records.result import Result
@@ -80,16 +81,32 @@ class DrivenSearch(BaseSearch):
         constrained: Constrained,
         f: NDArray[np.float64],
         g: NDArray[np.float64],
-        candidate: Callable[[int], Array],
+        candidates: Callable[[int, int], Array],
     ) -> tuple[NDArray[np.float64], Feasible]:
-        """Keep the best candidate; return the values to rank, and what the generation showed."""
+        """Keep the best candidate; return the values to rank, and what the generation showed.
+
+        ``candidates(a, b)`` returns candidates a to b - 1 in the user's coordinates.
+        """
         constrained, feasible, better = constrained.with_best_of(f, g)
         if better is not None:
-            xp = array_namespace(self.setup.mean)
-            self._extra_x = xp.asarray(candidate(better), copy=True)
-        discrete = self.setup.discrete is not None
-        self._constrained, merit = constrained.after(self.dim, f, g, discrete=discrete)
+            x = candidates(better, better + 1)[0, ...]
+            self._extra_x = array_namespace(x).asarray(x, copy=True)
+        unchanged = None
+        if self.setup.discrete is not None:
+            rows = pieces(self._algorithm, 0, len(f), self._user_dim)
+            unchanged = np.concatenate([self.unchanged(candidates(a, b)) for a, b in rows])
+        self._constrained, merit = constrained.after(self.dim, f, g, unchanged)
         return merit, feasible
+
+    def unchanged(self, x: Array) -> NDArray[np.bool_]:
+        """Return which points of the user have the same integers and choices as the mean."""
+        discrete, box = self.setup.discrete, self.setup.box
+        if discrete is None:
+            return np.ones(x.shape[0], bool)
+        y = x if box is None else box.to_search(array_namespace(x), x)
+        mean = self._coordinates.latent_mean(self._state.mean)
+        same: NDArray[np.bool_] = to_host(discrete.unchanged(y, mean))
+        return same
 
     def reasons(self, budget: Budget | None = None) -> list[Status]:
         """Return the reasons to end, the most informative first; by default with its own budget."""
@@ -159,12 +176,15 @@ class DrivenSearch(BaseSearch):
         """
         begun = time.monotonic()
         feasible, best_so_far = None, self.record.best_f
+        self._asynchronous.arrive(candidates)
         if self._constrained is not None:
             f, g, best_so_far = values[:, 0], values[:, 1:], -math.inf
             values, feasible = self._tell_constrained(
-                self._constrained, f, g, lambda i: self.row(candidates[i])
+                self._constrained,
+                f,
+                g,
+                lambda a, b: self._coordinates.to_user(self._asynchronous.ask(a, b)),
             )
-        self._asynchronous.arrive(candidates)
         generation, self._margin = told(
             self._algorithm,
             self._asynchronous,

@@ -203,7 +203,7 @@ class Optimizer(DrivenSearch):
         feasible, best_so_far = None, self.record.best_f
         if self._constrained is not None:
             values, feasible = self._tell_constrained(
-                self._constrained, values, g, lambda i: self._candidates(i, i + 1)[0, ...]
+                self._constrained, values, g, self._candidates
             )
             best_so_far = -math.inf  # an engine would take the best merit for the best candidate
         values = self._injected.ranked(values)

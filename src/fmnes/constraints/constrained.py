@@ -4,6 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmnes.constraints import lagrangian
 from fmnes.constraints.kinds import Floats, Kinds, index_of_best, violation
@@ -41,13 +42,16 @@ class Constrained(NamedTuple):
         return self._replace(f=float(f[best]), g=g[best].copy()), feasible, best
 
     def after(
-        self, dim: int, f: Floats, g: Floats, *, discrete: bool
+        self, dim: int, f: Floats, g: Floats, unchanged: NDArray[np.bool_] | None = None
     ) -> tuple["Constrained", Floats]:
-        """Return the state after a generation, and the values to rank."""
+        """Return the state after a generation, and the values to rank.
+
+        ``unchanged``: which candidates have the integers and choices of the mean.
+        """
         # An objective may be -inf outside of its domain, which the constraints describe.
         f = np.where((f == -np.inf) & (violation(self.kinds, g) > 0), np.inf, f)
         found = self.violation == 0
-        now, merits = lagrangian.after(self.lagrangian, dim, f, g, found=found, discrete=discrete)
+        now, merits = lagrangian.after(self.lagrangian, dim, f, g, unchanged, found=found)
         return self._replace(lagrangian=now), merits
 
     def result_fields(self) -> dict[str, Any]:

@@ -19,7 +19,10 @@ last 5 + d generations; the latter where g < 0 and this share is below 90 %. The
 from 0 to 4 while mu moves in one direction. They start at, with interquartile ranges over the
 candidates of a generation,
 
-    lambda = iqr(f) / (d iqr(g)),   mu = 2 iqr(f) / (5 d (iqr(g) + 1e-6 iqr(g^2))).              (4)
+    lambda = iqr(f) / (d iqr(g)),   mu = 40 iqr(f) / (d iqr(g)^2).                               (4)
+
+(pycma has mu = 2 iqr(f) / (5 d (iqr(g) + 1e-6 iqr(g^2))), which depends on the units of f and g. On
+bbob-constrained ours solves more targets.)
 
 All functions are pure. Only the values that are ranked depend on the constraints, so every method
 and every engine can be used, in O(m) per candidate.
@@ -44,6 +47,7 @@ _MARGIN, _LARGEST_MARGIN = 0.5, 8.0  # factors of the margins
 _DROUGHT = 20  # generations without a feasible candidate after which the margins grow
 _SETTLED = 0.1  # a generation with this share of candidates on either side settles mu
 _RESOLVED = 1e-14  # of the values: smaller differences are rounding errors
+_FIRST_MU, _FIRST_MU_OF_KNOWN = 40.0, 0.4  # the factor of mu in (4), and if lambda is known
 
 
 class Lagrangian(NamedTuple):
@@ -98,21 +102,24 @@ def after(
     dim: int,
     f: Floats,
     g: Floats,
+    unchanged: NDArray[np.bool_] | None = None,
     *,
     found: bool = True,
-    discrete: bool = False,
 ) -> tuple[Lagrangian, Floats]:
     """Return the Lagrangian after a generation with values f and constraints g, and the merits.
 
-    ``found``: a feasible candidate is known, or nobody knows. ``discrete``: some variables are
-    integers or choices.
+    ``found``: a feasible candidate is known, or nobody knows. ``unchanged``, of shape (n,): which
+    candidates have the discrete values of the mean; None without integers and choices.
     """
     usable = np.isfinite(f) & np.isfinite(g).all(axis=1)
     if not usable.any():
         return lagrangian, merit(lagrangian, f, g)
     sign = _signs(lagrangian, g[usable])
-    spread = _deviation_of_most if discrete else _deviation
-    now, merits = _after(_turned(lagrangian, sign), dim, f, sign * g, usable, spread, found=found)
+    spread = _deviation if unchanged is None else _deviation_of_most
+    near = np.ones(len(f), bool) if unchanged is None else unchanged
+    now, merits = _after(
+        _turned(lagrangian, sign), dim, f, sign * g, usable, near, spread, found=found
+    )
     return _turned(now, sign), merits
 
 
@@ -133,6 +140,7 @@ def _after(
     f: Floats,
     g: Floats,
     usable: NDArray[np.bool_],
+    near: NDArray[np.bool_],
     spread: Callable[[Floats], Floats],
     *,
     found: bool,
@@ -142,7 +150,7 @@ def _after(
     g = g + margins
     now = _initialised(lagrangian, dim, f[usable], g[usable])
     merits = merit(now, f[usable], g[usable])
-    now = _adapted(now, dim, g[usable], _at_next_mean(merits, g[usable]))
+    now = _adapted(now, dim, g[usable], _at_next_mean(merits, g[usable], near[usable]))
     unresolved = np.ptp(merits) <= _RESOLVED * np.max(np.abs(f[usable]))
     if now.drought > _DROUGHT or (unresolved and not found):
         return now, _restoring(now, f, g)
@@ -197,13 +205,16 @@ def _searched(lagrangian: Lagrangian, g: Floats) -> Lagrangian:
     return lagrangian._replace(margin=margin, drought=drought)
 
 
-def _at_next_mean(merits: Floats, g: Floats) -> Floats:
+def _at_next_mean(merits: Floats, g: Floats, near: NDArray[np.bool_]) -> Floats:
     """Return the weighted mean of the constraints of the better half of the candidates.
 
     To first order these are the constraints at the next mean, whose evaluation the paper asks for.
     pycma takes those of the best candidate, which vary more: on bbob-constrained the weighted mean
-    solves more targets.
+    solves more targets. Of candidates whose integers or choices are not those of the mean this is
+    not true: ``near`` are the others. Only if there are none, all of them count.
     """
+    if near.any():
+        merits, g = merits[near], g[near]
     order = np.argsort(merits, kind="stable")[: max(1, len(merits) // 2)]
     w = np.log(len(merits) / 2 + 1) - np.log(np.arange(1, len(order) + 1))
     # A product of matrices would differ by the kind of CPU, in the last digits.
@@ -227,16 +238,16 @@ def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagr
         return lagrangian
     f_varies = bool((f != f[0]).any())
     df: Floats = _range_of_most(f) if f_varies else np.ones(())
-    dg, dg2 = _range_of_most(g), _iqr(g * g)
-    tiny = 1e-11 * (df + 1)
-    new_mu = 0.4 * df / dim / (dg + 1e-6 * dg2 + tiny)  # (4)
-    new_lam = np.where(equality | found, lam, df / (dim * dg + tiny))  # (4)
+    dg = np.where(todo, _range_of_most(g), 1.0)
+    new_mu = np.where(found, _FIRST_MU_OF_KNOWN, _FIRST_MU) * df / dim / dg / dg  # (4)
+    new_lam = np.where(equality | found, lam, df / dim / dg)  # (4)
     # While most candidates violate a constraint, mu may only grow. Otherwise it may only fall.
     growing = violated > 0.6
     better = np.where(
         growing, np.maximum(mu, new_mu), np.where(mu > 0, np.minimum(mu, new_mu), new_mu)
     )
-    reach = new_lam / (1e-22 + np.max(np.abs(g), axis=0))  # -lambda/mu lies within the population
+    largest = np.where(todo, np.max(np.abs(g), axis=0), 1.0)
+    reach = new_lam / largest  # -lambda/mu lies within the population
     better = np.clip(reach, better, 20 * better)
     now_settled = (todo & f_varies) & (
         found | (np.abs(violated - 0.5) < 0.5 - _SETTLED) | (lagrangian.updates > 2 + dim)

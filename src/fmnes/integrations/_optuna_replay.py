@@ -143,14 +143,12 @@ class ReplayedSearch:
         rows = [constraints_of(trial) for trial in completed]
         g = np.array([[row[name] for name in constraints] for row in rows])
         self._has_feasible |= bool((g <= 0).all(axis=1).any())
-        optimizer = self._optimizer
+        optimizer, unchanged = self._optimizer, None
+        if optimizer.setup.discrete is not None:
+            points = [self.space.to_vector(self._searched(trial)) for trial in completed]
+            unchanged = optimizer.unchanged(np.array(points))
         self._lagrangian, merits = lagrangian.after(
-            self._lagrangian,
-            optimizer.dim,
-            f,
-            g,
-            found=self._has_feasible,
-            discrete=optimizer.setup.discrete is not None,
+            self._lagrangian, optimizer.dim, f, g, unchanged, found=self._has_feasible
         )
         return {trial.number: float(m) for trial, m in zip(completed, merits, strict=True)}
 

@@ -158,6 +158,12 @@ class Discrete(NamedTuple):
         likely = xp.astype(xp.argmax(margin.q, axis=1), mean.dtype)
         return self._with_options(xp, latent, likely)
 
+    def unchanged(self, latent: Array, latent_mean: Array) -> Array:
+        """Return which candidates have the same integers and choices as the mean."""
+        xp = array_namespace(latent)
+        same = self.rounded(latent) == self.rounded(latent_mean)
+        return xp.all(same | ~(self.is_integer | self.is_choice), axis=-1)
+
     @property
     def has_choices(self) -> bool:
         """Whether there are choices of more than two options."""
