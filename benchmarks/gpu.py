@@ -76,10 +76,10 @@ def _optimizer(dim, popsize, method="cr-fm-nes"):
 
 
 @solver("fmnes PyTorch")
-def fmnes_torch(dim, popsize):
+def fmnes_torch(dim, popsize, method="cr-fm-nes"):
     import torch
 
-    opt = _optimizer(dim, popsize)
+    opt = _optimizer(dim, popsize, method)
 
     def generation():
         opt.tell(torch.linalg.vector_norm(opt.ask(), dim=1) ** 2)
@@ -88,23 +88,22 @@ def fmnes_torch(dim, popsize):
 
 
 @solver("fmnes PyTorch, array engine", dims=(10**3, 10**5, 10**6))
-def fmnes_torch_array(dim, popsize):
+def fmnes_torch_array(dim, popsize, method="cr-fm-nes"):
     """The engine that serves without Triton."""
     from fmnes import engines
 
     engines.ENGINES = tuple(row for row in engines.ENGINES if row.name != "triton")
-    return fmnes_torch(dim, popsize)
+    return fmnes_torch(dim, popsize, method)
 
 
-@solver("fmnes PyTorch, auto", dims=(10**3, 10**5))
+@solver("fmnes PyTorch, auto")
 def fmnes_torch_auto(dim, popsize):
-    opt = _optimizer(dim, popsize, method="auto")
+    return fmnes_torch(dim, popsize, "auto")
 
-    def generation():
-        x = opt.ask()
-        opt.tell((x * x).sum(dim=1))
 
-    return generation
+@solver("fmnes PyTorch, auto, array engine", dims=(10**3, 10**5))
+def fmnes_torch_auto_array(dim, popsize):
+    return fmnes_torch_array(dim, popsize, "auto")
 
 
 @solver("fmnes PyTorch, streaming", dims=STREAMING_DIMS)

@@ -4,6 +4,7 @@ The engine runs on CPU tensors with stand-ins for the kernels, which compile ins
 """
 
 import sys
+import types
 
 import numpy as np
 import torch
@@ -23,6 +24,12 @@ TYPES = {
     torch.bfloat16: "*bf16",
 }
 TARGET = GPUTarget("cuda", 90, 32)
+METHODS = (
+    fmnes.CRFMNES(),
+    fmnes.CRFMNES(variant="paper", store_draws=False),
+    fmnes.Auto(),
+    fmnes.Auto(axes=1),
+)
 compiled = {}
 
 
@@ -34,18 +41,18 @@ class StandIn:
         return self.launch
 
     def launch(self, *args, enable_fp_fusion, num_warps=4):
-        types, constants = {}, {}
+        kinds, constants = {}, {}
         for place, (parameter, value) in enumerate(zip(self.kernel.params, args, strict=True)):
             if isinstance(value, torch.Tensor):
-                types[parameter.name] = TYPES[value.dtype]
+                kinds[parameter.name] = TYPES[value.dtype]
             elif parameter.is_constexpr or value == 1:
-                types[parameter.name], constants[place,] = "constexpr", value
+                kinds[parameter.name], constants[place,] = "constexpr", value
             else:
-                types[parameter.name] = "i32"
+                kinds[parameter.name] = "i32"
         name = self.kernel.fn.__name__
-        key = name, str(types), str(constants)
+        key = name, str(kinds), str(constants)
         if key not in compiled:
-            source = ASTSource(self.kernel, signature=types, constexprs=constants)
+            source = ASTSource(self.kernel, signature=kinds, constexprs=constants)
             options = {"enable_fp_fusion": enable_fp_fusion, "num_warps": num_warps}
             try:
                 triton.compile(source, target=TARGET, options=options)
@@ -55,21 +62,28 @@ class StandIn:
 
 
 class Kernels:
+    def __init__(self, module):
+        self.module = module
+
     def __getattr__(self, name):
-        found = getattr(triton_kernels, name)
+        found = getattr(self.module, name)
+        if isinstance(found, types.ModuleType):
+            return Kernels(found)
         return StandIn(found) if isinstance(found, triton.runtime.jit.JITFunction) else found
 
 
 def main():
-    sys.modules["fmnes.engines"].triton_kernels = Kernels()
+    sys.modules["fmnes.engines"].triton_kernels = Kernels(triton_kernels)
     triton_draws._fill = StandIn(triton_draws._fill)
-    row = next(row for row in engines.ENGINES if row.name == "triton")
-    engines.ENGINES = row._replace(devices=None), *engines.ENGINES
+    engines.ENGINES = (
+        *(row._replace(devices=None) for row in engines.ENGINES if row.name == "triton"),
+        *engines.ENGINES,
+    )
     for dtype in (torch.float32, torch.float64):
         x0 = torch.linspace(1, 2, 100, dtype=dtype)
         triton_draws.normals(triton_draws.words_on(x0, (1, 2, 3)), 0, 4, x0)
-        for settings in ({}, {"variant": "paper", "store_draws": False}):
-            opt = fmnes.Optimizer(x0, 1.0, rng=1, method=fmnes.CRFMNES(**settings))
+        for method in METHODS:
+            opt = fmnes.Optimizer(x0, 1.0, rng=1, method=method)
             opt.ask()
             opt.tell(np.arange(opt.popsize, dtype=float))
             opt.write_candidate(0, [torch.zeros(100, dtype=torch.bfloat16)])

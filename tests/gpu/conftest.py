@@ -22,7 +22,6 @@ else:
         os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined
 
 from fmnes import engines
-from fmnes.engines.triton_engine import TritonEngine
 
 DEVICE = "cuda" if GPU else "cpu"
 on_gpu = pytest.mark.skipif(not GPU, reason="needs a GPU; `make test-gpu` on a machine with one")
@@ -50,7 +49,6 @@ def _version(package):
 
 @pytest.fixture(autouse=True)
 def _triton_serves_every_device(monkeypatch):
-    """Without a GPU, let the Triton engine serve tensors on the CPU."""
-    row = next(row for row in engines.ENGINES if row.engine is TritonEngine)
-    rows = row._replace(devices=None), *engines.ENGINES
-    monkeypatch.setattr(engines, "ENGINES", rows)
+    """Without a GPU, let the Triton engines serve tensors on the CPU."""
+    rows = (row._replace(devices=None) for row in engines.ENGINES if row.name == "triton")
+    monkeypatch.setattr(engines, "ENGINES", (*rows, *engines.ENGINES))

@@ -22,8 +22,9 @@ from fmnes.engines.contract import Engine as Engine
 from fmnes.engines.contract import EngineSpec as EngineSpec
 from fmnes.engines.contract import Generation as Generation
 from fmnes.engines.jax_engine import JaxEngine
+from fmnes.engines.triton_auto import TritonAutoEngine
+from fmnes.engines.triton_base import available as triton_available
 from fmnes.engines.triton_engine import TritonEngine
-from fmnes.engines.triton_engine import available as triton_available
 
 
 class Registration(NamedTuple):
@@ -71,6 +72,15 @@ ENGINES = (
         dtypes=("float64", "float32"),
         available=triton_available,
         streams=True,
+    ),
+    Registration(
+        "triton",
+        TritonAutoEngine,
+        methods=("auto",),
+        libraries=("torch",),
+        devices=("cuda",),
+        dtypes=("float64", "float32"),
+        available=triton_available,
     ),
     Registration(
         "compiled",

@@ -77,9 +77,9 @@ def row_sums(
 
 
 @triton.jit
-def add_row_sums(partial, pairs, half, programs, WIDTH: tl.constexpr):
-    """Add the partial sums of one row and kind."""
-    i, kind = tl.program_id(0), tl.program_id(1)
-    at = tl.arange(0, WIDTH)
-    parts = partial + int64(kind * half + i) * programs + at
-    tl.store(pairs + kind * half + i, tl.sum(tl.load(parts, mask=at < programs, other=0.0)))
+def add_row_sums(partial, out, count, programs, TOGETHER: tl.constexpr, WIDTH: tl.constexpr):
+    """Add the partial sums of each of `count` numbers, some of them in each program."""
+    i, at = tl.program_id(0) * TOGETHER + tl.arange(0, TOGETHER), tl.arange(0, WIDTH)
+    there = (i < count)[:, None] & (at < programs)[None, :]
+    parts = partial + int64(i)[:, None] * programs + at[None, :]
+    tl.store(out + i, tl.sum(tl.load(parts, mask=there, other=0.0), 1), mask=i < count)
