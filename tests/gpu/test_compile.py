@@ -21,5 +21,5 @@ def test_every_kernel_compiles_for_an_h200():
     )
     assert done.returncode == 0, done.stderr
     number, _, outcome = done.stdout.partition(" kernels; ")
-    assert int(number) >= 40
+    assert int(number) >= 120
     assert outcome.strip() == "failed: none"

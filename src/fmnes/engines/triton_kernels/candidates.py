@@ -9,6 +9,13 @@ from fmnes.engines.triton_kernels.names import BEST, BETTER, SIGMA, STRETCH, ZV
 
 
 @triton.jit
+def write_tile(to, x, y, mean_x, mean_y, scale_x, scale_y, in_x, in_y):
+    """Write a tile of a candidate, from the two numbers R^(1/2) z of each block."""
+    tl.store(to, tl.fma(scale_x, x, mean_x), mask=in_x)
+    tl.store(to + 8, tl.fma(scale_y, y, mean_y), mask=in_y)
+
+
+@triton.jit
 def write_rows(
     out,
     z,
@@ -57,11 +64,10 @@ def write_rows(
             x, y = tl.fma(v_x, c, x), tl.fma(v_y, c, y)
             to = out + (i - first) * size + (j - start)
             if plus:
-                tl.store(to, tl.fma(scale_x, x, mean_x), mask=in_x)
-                tl.store(to + 8, tl.fma(scale_y, y, mean_y), mask=in_y)
+                write_tile(to, x, y, mean_x, mean_y, scale_x, scale_y, in_x, in_y)
             if minus:
-                tl.store(to + int64(half) * size, tl.fma(-scale_x, x, mean_x), mask=in_x)
-                tl.store(to + int64(half) * size + 8, tl.fma(-scale_y, y, mean_y), mask=in_y)
+                to += int64(half) * size
+                write_tile(to, x, y, mean_x, mean_y, -scale_x, -scale_y, in_x, in_y)
 
 
 @triton.jit(do_not_specialize=["candidate"])

@@ -89,6 +89,23 @@ def settle(
 
 
 @triton.jit
+def report_median(numbers, figures):
+    """The median of the values, from the two in the middle."""
+    middle = tl.load(numbers + MIDDLE_BELOW) / 2.0 + tl.load(numbers + MIDDLE_ABOVE) / 2.0
+    median = tl.where(tl.load(figures + F_FEASIBLE) > 0.0, middle, float("inf"))
+    tl.store(figures + F_MEDIAN, median)
+
+
+@triton.jit
+def report_sizes(figures, partial, first, programs, WIDTH: tl.constexpr):
+    """The figures of the deviations and the mean, from partial results of four kinds."""
+    tl.store(figures + F_DEVIATION_MIN, -largest_of(partial, first, programs, WIDTH))
+    tl.store(figures + F_DEVIATION_MAX, largest_of(partial, first + 1, programs, WIDTH))
+    tl.store(figures + F_MEAN_MAX, largest_of(partial, first + 2, programs, WIDTH))
+    tl.store(figures + F_SHRUNK, 1.0 - largest_of(partial, first + 3, programs, WIDTH))
+
+
+@triton.jit
 def report(numbers, constants, figures, partial, programs, WIDTH: tl.constexpr):
     """The figures of a generation."""
     norm_v2 = added(partial, V_NORM2, programs, WIDTH)
@@ -104,17 +121,12 @@ def report(numbers, constants, figures, partial, programs, WIDTH: tl.constexpr):
     tl.store(numbers + P_SIGMA2, path2)
     tl.store(numbers + D_SCALE, 1.0)
     tl.store(numbers + V_SCALE, 1.0)
-    middle = tl.load(numbers + MIDDLE_BELOW) / 2.0 + tl.load(numbers + MIDDLE_ABOVE) / 2.0
-    median = tl.where(tl.load(figures + F_FEASIBLE) > 0.0, middle, float("inf"))
-    tl.store(figures + F_MEDIAN, median)
+    report_median(numbers, figures)
     tl.store(figures + F_SIGMA, tl.load(numbers + SIGMA))
     tl.store(figures + F_AXIS_RATIO, d_max / d_min * tl.sqrt(1.0 + norm_v2))
     tl.store(figures + F_NORM_V, tl.sqrt(norm_v2))
     tl.store(figures + F_PHASE, phase_of(path2, chi_n * chi_n))
-    tl.store(figures + F_DEVIATION_MIN, -largest_of(partial, LEAST, programs, WIDTH))
-    tl.store(figures + F_DEVIATION_MAX, largest_of(partial, MOST, programs, WIDTH))
-    tl.store(figures + F_MEAN_MAX, largest_of(partial, MEAN_SIZE, programs, WIDTH))
-    tl.store(figures + F_SHRUNK, 1.0 - largest_of(partial, TOO_LARGE, programs, WIDTH))
+    report_sizes(figures, partial, LEAST, programs, WIDTH)
 
 
 @triton.jit

@@ -141,6 +141,23 @@ def path_length(
 
 
 @triton.jit
+def decided_phase(numbers, constants, partial, programs, WIDTH: tl.constexpr):
+    """The phase, by the sums of `path_length` unless it was certain without them."""
+    phase, chi_n = tl.load(numbers + PHASE), tl.load(constants + CHI_N)
+    if tl.load(numbers + CERTAIN) == 0.0:
+        phase = phase_of(added(partial, 0, programs, WIDTH), chi_n * chi_n)
+    return phase
+
+
+@triton.jit
+def rate_of_sigma(rates, phase, popsize, lam_F):
+    """The learning rate of sigma in a phase."""
+    row = tl.where(phase == 2.0, T_ETA_STAGNATION, T_ETA_CONVERGENCE)
+    row = tl.where(phase == 1.0, T_ETA_MOVEMENT, row)
+    return tl.load(rates + row * (popsize + 1) + lam_F)
+
+
+@triton.jit
 def decide(
     pairs,
     numbers,
@@ -156,10 +173,7 @@ def decide(
 ):
     """The weights of the phase, the new sigma, and the numbers of the natural gradient."""
     popsize = 2 * half
-    chi_n = tl.load(constants + CHI_N)
-    phase = tl.load(numbers + PHASE)
-    if tl.load(numbers + CERTAIN) == 0.0:
-        phase = phase_of(added(partial, 0, programs, WIDTH), chi_n * chi_n)
+    phase = decided_phase(numbers, constants, partial, programs, WIDTH)
     lam_F = tl.load(numbers + LAM_F).to(tl.int32)
     norm_v2, sigma = tl.load(numbers + NORM_V2), tl.load(numbers + SIGMA)
     norm_v = tl.sqrt(norm_v2)
@@ -183,10 +197,7 @@ def decide(
         tl.store(pairs + ODD * half + i, odd, mask=there)
         tl.store(pairs + EVEN * half + i, even, mask=there)
         tl.store(pairs + EVEN_A * half + i, even * a, mask=there)
-    row = tl.where(
-        phase == 1.0, T_ETA_MOVEMENT, tl.where(phase == 2.0, T_ETA_STAGNATION, T_ETA_CONVERGENCE)
-    )
-    rate = tl.load(rates + row * (popsize + 1) + lam_F)  # line 11
+    rate = rate_of_sigma(rates, phase, popsize, lam_F)  # line 11
     c_1 = tl.load(rates + T_C_1 * (popsize + 1) + lam_F)  # eq. (29)
     g = 1.0 + norm_v2
     r = tl.sqrt(g)

@@ -5,6 +5,7 @@ import triton.language as tl
 
 from fmnes.draws.triton_draws import coordinates
 from fmnes.engines.triton_kernels.auto.names import K, S
+from fmnes.engines.triton_kernels.candidates import write_tile
 from fmnes.engines.triton_kernels.draws import int64, normals_of_pair
 from fmnes.engines.triton_kernels.names import BEST, BETTER, SIGMA
 
@@ -72,11 +73,10 @@ def write_rows(
             )
             to = out + (i - first) * size + (j - start)
             if plus:
-                tl.store(to, tl.fma(scale_x, x, mean_x), mask=in_x)
-                tl.store(to + 8, tl.fma(scale_y, y, mean_y), mask=in_y)
+                write_tile(to, x, y, mean_x, mean_y, scale_x, scale_y, in_x, in_y)
             if minus:
-                tl.store(to + int64(half) * size, tl.fma(-scale_x, x, mean_x), mask=in_x)
-                tl.store(to + int64(half) * size + 8, tl.fma(-scale_y, y, mean_y), mask=in_y)
+                to += int64(half) * size
+                write_tile(to, x, y, mean_x, mean_y, -scale_x, -scale_y, in_x, in_y)
 
 
 @triton.jit
@@ -117,5 +117,4 @@ def keep(
             scale_y = sigma * tl.load(D + j + 8, mask=in_y, other=0.0)
             mean_x = tl.load(mean + j, mask=in_x, other=0.0)
             mean_y = tl.load(mean + j + 8, mask=in_y, other=0.0)
-            tl.store(best + j, tl.fma(scale_x, x, mean_x), mask=in_x)
-            tl.store(best + j + 8, tl.fma(scale_y, y, mean_y), mask=in_y)
+            write_tile(best + j, x, y, mean_x, mean_y, scale_x, scale_y, in_x, in_y)

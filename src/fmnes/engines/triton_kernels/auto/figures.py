@@ -30,20 +30,13 @@ from fmnes.engines.triton_kernels.auto.names import (
     S,
 )
 from fmnes.engines.triton_kernels.draws import int64
+from fmnes.engines.triton_kernels.figures import report_median, report_sizes
 from fmnes.engines.triton_kernels.names import (
     CHI_N,
     F_AXIS_RATIO,
-    F_DEVIATION_MAX,
-    F_DEVIATION_MIN,
-    F_FEASIBLE,
-    F_MEAN_MAX,
-    F_MEDIAN,
     F_NORM_V,
     F_PHASE,
-    F_SHRUNK,
     F_SIGMA,
-    MIDDLE_ABOVE,
-    MIDDLE_BELOW,
     P_SIGMA2,
     SIGMA,
 )
@@ -170,9 +163,7 @@ def report(
     WIDTH: tl.constexpr,
 ):
     """The figures of a generation; those of the state stay if nothing has changed."""
-    middle = tl.load(numbers + MIDDLE_BELOW) / 2.0 + tl.load(numbers + MIDDLE_ABOVE) / 2.0
-    median = tl.where(tl.load(figures + F_FEASIBLE) > 0.0, middle, float("inf"))
-    tl.store(figures + F_MEDIAN, median)
+    report_median(numbers, figures)
     if tl.load(numbers + LIVE) == 1.0:
         path2, chi_n = added(partial, PATH2, programs, WIDTH), tl.load(constants + CHI_N)
         d_min = -largest_of(partial, D_LEAST, programs, WIDTH)
@@ -190,8 +181,5 @@ def report(
         tl.store(figures + F_AXIS_RATIO, d_max / d_min * tl.sqrt(longest / shortest))
         tl.store(figures + F_NORM_V, path2 * float("nan"))
         tl.store(figures + F_PHASE, phase_of(path2, chi_n * chi_n))
-        tl.store(figures + F_DEVIATION_MIN, -largest_of(partial, LEAST, programs, WIDTH))
-        tl.store(figures + F_DEVIATION_MAX, largest_of(partial, MOST, programs, WIDTH))
-        tl.store(figures + F_MEAN_MAX, largest_of(partial, MEAN_SIZE, programs, WIDTH))
-        tl.store(figures + F_SHRUNK, 1.0 - largest_of(partial, TOO_LARGE, programs, WIDTH))
+        report_sizes(figures, partial, LEAST, programs, WIDTH)
         tl.store(figures + F_AXES, k.to(tl.float64))

@@ -60,8 +60,6 @@ from fmnes.engines.triton_kernels.auto.names import (
 from fmnes.engines.triton_kernels.names import (
     C_1,
     C_C,
-    CERTAIN,
-    CHI_N,
     DIM,
     EVEN,
     EVEN_DIST,
@@ -76,11 +74,9 @@ from fmnes.engines.triton_kernels.names import (
     SIGMA,
     T_C_1,
     T_ETA_B,
-    T_ETA_CONVERGENCE,
-    T_ETA_MOVEMENT,
-    T_ETA_STAGNATION,
 )
-from fmnes.engines.triton_kernels.parts import added, phase_of
+from fmnes.engines.triton_kernels.parts import added
+from fmnes.engines.triton_kernels.weights import decided_phase, rate_of_sigma
 
 
 @triton.jit
@@ -114,10 +110,8 @@ def decide(
 ):
     """The phase, the weights of each pair for it (b), and the sums of numbers by them."""
     popsize = 2 * half
-    chi_n, dim = tl.load(constants + CHI_N), tl.load(constants + DIM)
-    phase = tl.load(numbers + PHASE)
-    if tl.load(numbers + CERTAIN) == 0.0:
-        phase = phase_of(added(partial, 0, programs, WIDTH), chi_n * chi_n)
+    dim = tl.load(constants + DIM)
+    phase = decided_phase(numbers, constants, partial, programs, WIDTH)
     lam_F = tl.load(numbers + LAM_F).to(tl.int32)
     k = tl.load(numbers + K).to(tl.int32)
     rounding, tiny = tl.load(constants + ROUNDING), tl.load(constants + TINY)
@@ -275,10 +269,8 @@ def judge(
         g_E, g2 = added(partial, 3, programs, WIDTH), added(partial, 4, programs, WIDTH)
         of_mean, of_sigma, widening = _next_rates(numbers, constants, g_E, g2, DOUBLE)
         phase = tl.load(numbers + PHASE)
-        row = tl.where(phase == 2.0, T_ETA_STAGNATION, T_ETA_CONVERGENCE)
-        row = tl.where(phase == 1.0, T_ETA_MOVEMENT, row)
         lam_F = tl.load(numbers + LAM_F).to(tl.int32)
-        growth = of_sigma * tl.load(rates + row * (popsize + 1) + lam_F)
+        growth = of_sigma * rate_of_sigma(rates, phase, popsize, lam_F)
         growth = tl.exp(growth * tl.load(numbers + G_SIGMA) / 2.0) * widening
 
         # q = (1 - c_c) R^(-1/2) p_c / D + scale_c sum(w z); scouts are at right angles to the axes.
