@@ -7,6 +7,8 @@ import pytest
 import torch
 
 import fmnes
+from fmnes import engines, kernels
+from fmnes.engines.triton_base import available
 from fmnes.engines.triton_graph import Recorded
 from gpu.conftest import DEVICE, on_gpu
 
@@ -24,6 +26,20 @@ def sphere(x):
 
 def fails(*args):
     raise torch.OutOfMemoryError("out of memory")
+
+
+def test_kernels_can_be_turned_off(monkeypatch):
+    """With FMNES_KERNELS=agnostic the array engine serves what the kernels would."""
+    mean = torch.zeros(3, device=DEVICE)
+    for method in ("auto", "cr-fm-nes"):
+        assert engines.registration(method, mean).name == "triton"
+    available.cache_clear()
+    monkeypatch.setattr(kernels, "wanted", "agnostic")
+    try:
+        for method in ("auto", "cr-fm-nes"):
+            assert engines.registration(method, mean).name == "array"
+    finally:
+        available.cache_clear()
 
 
 class Cuda:

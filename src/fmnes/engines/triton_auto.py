@@ -10,7 +10,9 @@ from fmnes.engines.array import ArrayEngine
 from fmnes.engines.contract import EngineSpec, Generation
 from fmnes.engines.triton_auto_steps import AutoSteps
 
-_MOST_AXES = 64  # that the kernels have room for: a program holds k x k numbers
+# That the kernels have room for. One program holds k x k numbers, and with more it takes minutes to
+# compile.
+_MOST_AXES = 16
 
 
 class TritonAutoEngine(AutoSteps):

@@ -15,6 +15,7 @@ import numpy as np
 from array_api_compat import is_torch_array
 from numpy.typing import NDArray
 
+from fmnes import kernels
 from fmnes._arrays import Array
 from fmnes.draws import Address
 from fmnes.engines import generation
@@ -38,7 +39,9 @@ def power_of_2(n: int) -> int:
 
 @functools.cache
 def available() -> bool:
-    """Whether Triton is installed; if not, a warning says once that the array engine is used."""
+    """Whether kernels are wanted and Triton is installed; if it is not, a warning says so once."""
+    if kernels.wanted == "agnostic":
+        return False
     found = importlib.util.find_spec("triton") is not None
     if not found:
         warnings.warn(

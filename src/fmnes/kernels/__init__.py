@@ -3,7 +3,8 @@
 This module chooses the implementation, the instruction level and the number of threads once, when
 it is imported. Environment variables can force the choice (an empty one counts as not set):
 
-- ``FMNES_KERNELS``: ``auto`` (compiled if the extension is built), ``native``, ``agnostic``;
+- ``FMNES_KERNELS``: ``auto`` (compiled if the extension is built), ``native``, ``agnostic``, which
+  turns the Triton kernels of the engines off too;
 - ``FMNES_LEVEL``: ``auto`` (the best that the machine has), ``baseline``, ``avx2``, ``avx512``,
   ``neon``;
 - ``FMNES_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the number of CPUs the process may use.
@@ -37,9 +38,8 @@ def _choice(variable: str, *choices: str) -> str:
     return value
 
 
-def _kernels_in_use() -> tuple[str, str]:
+def _kernels_in_use(wanted: str) -> tuple[str, str]:
     """'native' or 'agnostic', and why."""
-    wanted = _choice("FMNES_KERNELS", "auto", "native", "agnostic")
     if wanted == "agnostic":
         return "agnostic", "FMNES_KERNELS=agnostic"
     if _is_subinterpreter():  # calls of the extension would never return
@@ -86,7 +86,8 @@ def _default_num_threads() -> int:
     return min(available_cpus(), MAX_THREADS)
 
 
-in_use, why = _kernels_in_use()
+wanted = _choice("FMNES_KERNELS", "auto", "native", "agnostic")
+in_use, why = _kernels_in_use(wanted)
 _level = _choice("FMNES_LEVEL", "auto", "baseline", "avx2", "avx512", "neon")
 _num_threads = _default_num_threads()
 
