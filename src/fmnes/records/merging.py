@@ -12,12 +12,13 @@ from fmnes.records.status import OF_ONE_RUN, Status, message, succeeded
 
 def merged(
     runs: Sequence[Result],
+    history: History,
     status: Status,
     ftarget: float | None,
     advice: str = "",
     first_error: str | None = None,
 ) -> Result:
-    """Return the best of several runs with the totals of all; their histories are not joined.
+    """Return the best of several runs with the totals of all and their common history.
 
     ``status`` is that of the last run. If this run ended by itself, the status of the best run
     takes its place, because x, mean and sigma are those of the best run.
@@ -36,6 +37,7 @@ def merged(
         nit=sum(run.nit for run in runs),
         status=status,
         message=text,
+        history=history,
         restarts=tuple(run.restarts[0] for run in runs),
         nfailed=nfailed,
         first_error=first_error,

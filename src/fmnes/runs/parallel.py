@@ -5,7 +5,6 @@ number of arrivals (a batch), which are one entry of the journal. So the order o
 everything, and a search that resumes repeats it.
 """
 
-import dataclasses
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -170,8 +169,8 @@ class ParallelRuns(Runs):
         pairs = [*zip(self._numbers, self._finished, strict=True), *lanes]
         runs = [result for _, result in sorted(pairs, key=lambda pair: pair[0])]
         advice = self.current.record.advice
-        result = merged(runs, status, self.budget.ftarget, advice, self._first_error)
-        return dataclasses.replace(result, history=joined([run.history for run in runs]))
+        history = joined([run.history for run in runs])
+        return merged(runs, history, status, self.budget.ftarget, advice, self._first_error)
 
     def save(self) -> None:
         """Write a checkpoint, if the search has one. Within a batch, the journal has the values."""

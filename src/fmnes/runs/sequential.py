@@ -306,8 +306,8 @@ class Runs:
             last = self._unfinished.added_to(last)
         runs = [*self._finished, last]
         advice = self.current.record.advice
-        result = merged(runs, status, self.budget.ftarget, advice, self._first_error)
-        return dataclasses.replace(result, history=runs[-1].history)  # of all runs
+        history = last.history  # of all runs
+        return merged(runs, history, status, self.budget.ftarget, advice, self._first_error)
 
     # === On disk ===
 
