@@ -14,6 +14,7 @@ from fmnes._population import Lineage, Population, Recipe
 from fmnes._search import BaseSearch, Kept
 from fmnes.algorithms._records import copied_shape
 from fmnes.constraints.constrained import Constrained
+from fmnes.constraints.kinds import usable
 from fmnes.engines.asynchronous import AsynchronousEngine, Candidate
 from fmnes.engines.generation import pieces
 from fmnes.records.parts import Run
@@ -71,7 +72,7 @@ class DrivenSearch(BaseSearch):
         else:
             f, g = values[:, 0], values[:, 1:]
             self._constrained, feasible, best = self._constrained.with_best_of(f, g)
-            self.record.add_extra(np.where(np.isnan(g).any(axis=1), np.nan, f), feasible)
+            self.record.add_extra(np.where(usable(g), f, np.nan), feasible)
         if best is not None:
             x = point(best)
             self._extra_x = array_namespace(x).asarray(x, copy=True)

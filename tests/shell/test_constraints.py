@@ -431,6 +431,53 @@ def test_candidates_without_usable_values_rank_last(bad):
     assert (result.nfailed > 0) == ("nan" in bad or bad == "inf g")
 
 
+def test_a_candidate_with_an_infinite_constraint_is_not_the_best_one():
+    """-inf is no usable value either: the candidate counts as failed."""
+
+    def fun(x):
+        f, g = sphere_above_1(x)
+        return f, np.where(x[2] < 0.9, -np.inf, g)
+
+    result = fmnes.minimize(fun, [3.0] * 4, 1.0, constraints=2, rng=1)
+    assert result.x[2] >= 0.9
+    assert result.nfailed > 0
+    assert np.isfinite(result.constr).all()
+
+
+def test_an_interrupted_generation_without_usable_values_has_no_best_candidate():
+    """Of x0 there is a value; all others are infinite or have infinite constraints."""
+    calls = []
+
+    def fun(x):
+        calls.append(1)
+        if len(calls) == 6:
+            raise OSError("power failure")
+        f, g = 16.0, [0.5]
+        return [(f, g), (math.inf, [-1.0]), (1.0, [-math.inf]), (f, g), (math.nan, [-1.0])][
+            len(calls) - 1
+        ]
+
+    with pytest.raises(OSError, match="power failure") as info:
+        fmnes.minimize(fun, [2.0] * 4, 1.0, constraints=1, rng=1)
+    result = info.value.result
+    assert (result.fun, result.constr_violation, result.nfev, result.nfailed) == (16.0, 0.5, 5, 2)
+
+
+@pytest.mark.parametrize("kind", ["function", "pair", "tell"])
+def test_a_constraint_that_is_true_or_false_is_refused(kind):
+    """SciPy's >= 0 holds for True and for False."""
+    opt = fmnes.Optimizer([3.0] * 4, 1.0, constraints=2)
+    x = opt.ask()
+    function = {"type": "ineq", "fun": lambda x: x[0] > 1}
+    call = {
+        "function": lambda: fmnes.minimize(sphere, [3.0] * 4, constraints=function),
+        "pair": lambda: fmnes.minimize(lambda x: (16.0, x[:1] > 1), [3.0] * 4, constraints=1),
+        "tell": lambda: opt.tell((x**2).sum(axis=1), constraints=x[:, :2] < 1),
+    }[kind]
+    with pytest.raises(TypeError, match=r"by how much"):
+        call()
+
+
 def test_penalized_failures_of_a_constraint_function():
     def broken(x):
         if x[2] > 0.6:

@@ -216,9 +216,12 @@ def test_points_between_or_beyond_the_integers_are_refused(x, f):
     ("point", "message"),
     [
         ({"layers": 3}, "x: expected a value of every variable, got none of act, rate"),
-        ({"layers": 3.5, "act": "elu", "rate": 0.1}, "x: expected points with an integer"),
+        (
+            {"layers": 3.5, "act": "elu", "rate": 0.1},
+            r"x\['layers'\]: expected values of Int\(low=1",
+        ),
         ({"layers": 9, "act": "elu", "rate": 0.1}, "expected numbers between 1 and 8"),
-        ({"layers": 3, "act": "elu", "rate": 0.25}, "x: expected points with an integer"),
+        ({"layers": 3, "act": "elu", "rate": 0.25}, r"x\['rate'\]: expected values of .*got 0.25"),
     ],
 )
 def test_wrong_points_of_a_space(point, message):

@@ -210,7 +210,12 @@ def _vector(raw: Any, name: str) -> Floats:
         c = np.asarray(to_host(raw))
     except ValueError as error:
         raise TypeError(f"{name}: expected a vector of real numbers, got {error}") from None
-    if c.ndim > 1 or c.dtype.kind not in "biuf":
+    if c.dtype.kind == "b":
+        raise TypeError(
+            f"{name}: expected numbers that say by how much a candidate violates the constraint, "
+            "got True or False; for what can only be tested, let the objective return inf"
+        )
+    if c.ndim > 1 or c.dtype.kind not in "iuf":
         raise TypeError(
             f"{name}: expected a number or a vector of real numbers, got {type(raw).__name__} of "
             f"shape {c.shape} and dtype {c.dtype}"

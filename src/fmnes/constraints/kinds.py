@@ -135,18 +135,23 @@ def read_tolerance(value: Any) -> Floats:
 def violation(kinds: Kinds, g: Floats) -> Floats:
     """Return by how much candidates violate their worst constraint; 0 within the tolerance.
 
-    ``g`` has the shape (..., m). The violation is infinite for a candidate with NaN.
+    ``g`` has the shape (..., m). The violation is infinite for a candidate without usable values.
     """
     excess = np.where(kinds.equality, np.abs(g), g)
     worst = np.max(np.maximum(excess, 0.0), axis=-1)
     feasible = (excess <= kinds.tolerance).all(axis=-1)
-    return np.where(feasible, 0.0, np.where(np.isnan(worst), np.inf, worst))
+    return np.where(usable(g), np.where(feasible, 0.0, worst), np.inf)
+
+
+def usable(g: Floats) -> NDArray[np.bool_]:
+    """Return which candidates have constraints, shape (..., m), that are numbers and finite."""
+    return np.asarray(np.isfinite(g).all(axis=-1))
 
 
 def index_of_best(f: Floats, violated: Floats) -> int | None:
     """Return the index of the best candidate that has values; None if there is none."""
-    usable = np.flatnonzero((f < np.inf) & (violated < np.inf))  # NaN fails both
-    if not usable.size:
+    some = np.flatnonzero((f < np.inf) & (violated < np.inf))  # NaN fails both
+    if not some.size:
         return None
-    order = np.lexsort((f[usable], violated[usable]))
-    return int(usable[order[0]])
+    order = np.lexsort((f[some], violated[some]))
+    return int(some[order[0]])

@@ -101,13 +101,14 @@ def _numbers(raw: Any, shape: tuple[int, ...], expected: str) -> NDArray[np.floa
     try:
         g = np.array(to_host(raw))
         has_none = g.dtype.kind == "O" and None in g.ravel().tolist()  # NumPy makes NaN of it
-        g = g.astype(np.float64) if g.dtype.kind in "biufO" and not has_none else g
+        g = g.astype(np.float64) if g.dtype.kind in "iufO" and not has_none else g
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{expected}, got {type(raw).__name__} ({error})") from None
     if has_none:
         raise TypeError(f"{expected}, got None among them (is a `return` missing?)")
     if g.dtype != np.float64:
-        raise TypeError(f"{expected}, got {type(raw).__name__} of dtype {g.dtype}")
+        hint = " (by how much is a constraint violated?)" if g.dtype == np.bool_ else ""
+        raise TypeError(f"{expected}, got {type(raw).__name__} of dtype {g.dtype}{hint}")
     if shape[-1] == 1 and g.shape == shape[:-1]:
         g = g[..., None]
     if g.shape != shape:

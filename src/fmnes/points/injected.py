@@ -1,6 +1,6 @@
 """Points from elsewhere that wait for their generation, and candidates that were withdrawn."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,7 +120,19 @@ def read_named_points(x: Any, space: Space, argument: str = "x") -> list[Floats]
         if missing := space.variables.keys() - row.keys():  # `encode` starts them in the middle
             names = ", ".join(sorted(missing))
             raise ValueError(f"{argument}: expected a value of every variable, got none of {names}")
+        _check_steps(rows[-1], row, space, argument)
     return rows
+
+
+def _check_steps(x: Floats, row: Mapping[str, Any], space: Space, argument: str) -> None:
+    """Raise an error for a value between two steps of its variable."""
+    between = space.integrality & (np.abs(np.round(x) - x) > _ROUNDING * (1 + np.abs(x)))
+    if between.any():
+        name = space.name_of(int(np.argmax(between)))
+        raise ValueError(
+            f"{argument}[{name!r}]: expected values of {space.variables[name]!r}, got "
+            f"{row[name]!r:.60}"
+        )
 
 
 def read_points(

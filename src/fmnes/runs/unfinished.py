@@ -23,9 +23,10 @@ class Unfinished(NamedTuple):
 
     def added_to(self, result: Result) -> Result:
         """Return the result of a run with these evaluations and, if it is better, their best."""
-        usable = {i: value for i, value in self.values.items() if not np.isnan(value).any()}
+        usable = {i: value for i, value in self.values.items() if self._is_usable(value)}
         nfev, better = result.nfev + len(self.values.keys() - self.injected.keys()), {}
-        keys = {i: self._key(value) for i, value in usable.items()}
+        found = ((i, self._key(value)) for i, value in usable.items())
+        keys = {i: key for i, key in found if key[1] < np.inf}
         best = min(keys, key=keys.__getitem__, default=None)
         if best is not None and keys[best] < (result.constr_violation, result.fun):
             rows = self.x
@@ -38,6 +39,10 @@ class Unfinished(NamedTuple):
         run = replace(result.restarts[0], nfev=nfev, fun=better.get("fun", result.fun))
         nfailed = result.nfailed + len(self.values) - len(usable)
         return replace(result, nfev=nfev, nfailed=nfailed, restarts=(run,), **better)
+
+    def _is_usable(self, value: Value) -> bool:
+        f, *g = np.atleast_1d(value)
+        return not np.isnan(f) and bool(np.isfinite(g).all())
 
     def _key(self, value: Value) -> tuple[float, float]:
         """Return violation and value of a candidate: the smaller pair is the better one."""

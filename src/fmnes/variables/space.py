@@ -136,6 +136,10 @@ class Space:
                 found += [(column, options) for column in range(where.start, where.stop)]
         return tuple(found)
 
+    def name_of(self, column: int) -> str:
+        """Return the name of the variable that has a coordinate."""
+        return next(name for name, where in self._slices.items() if column < where.stop)
+
     def start(self) -> Vector:
         """Return the coordinates of x0; a number beyond the last step is moved to it."""
         bounds = self.bounds
