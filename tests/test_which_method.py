@@ -157,7 +157,11 @@ def test_what_auto_reaches(whole, stated):
     assert solved(whole, AUTO, 80, 13) == 0
     others = max(percent(whole, name, 160, *ill) for name in LINEAR)
     assert texts([percent(whole, AUTO, 160, *ill), others]) <= here
-    assert [solved(whole, AUTO, d, 7) for d in BUDGET] == [5, 5, 0]
+    assert [solved(whole, AUTO, d, 7) for d in BUDGET] == [5, 5, 5]
+    assert [solved(whole, AUTO, d, 17) for d in BUDGET] == [5, 5, 5]
+    others = {name for d in BUDGET for name in whole.solvers_at(d)} - {AUTO}
+    assert sum(solved(whole, AUTO, d, 18) for d in BUDGET) == 13
+    assert sum(solved(whole, name, d, 18) for d in BUDGET for name in others) == 2
     assert (solved(whole, AUTO, 20, 15), solved(whole, CMA, 20, 15)) == (4, 1)
     assert texts([time(whole, AUTO, 20, 8), time(whole, OURS, 20, 8)]) <= here
     for dim in dims:
@@ -169,6 +173,7 @@ def test_what_auto_reaches(whole, stated):
 def test_where_auto_is_behind(whole, stated):
     here = stated["Where auto is behind"]
     rugged = [percent(whole, name, d, 16) for name in (AUTO, CMA) for d in (20, 40)]
+    rugged += [percent(whole, name, 40, 15) for name in (AUTO, FM)]
     weak, best = coco.GROUPS["multimodal, weak structure"], []
     for dim in whole.dims:
         shares = {n: coco.share(whole.of(n, dim, weak)) for n in whole.solvers_at(dim)}
