@@ -250,7 +250,7 @@ def buffer(name: str, out: Any, shape: tuple[int, ...]) -> None:
     """Raise an error unless ``out`` is a writable NumPy array of this shape."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{name}: expected a NumPy array, got {type(out).__name__}")
-    if not np.issubdtype(out.dtype, np.floating):
+    if out.dtype.kind != "f":
         raise TypeError(f"{name}: expected an array of floating-point numbers, got {out.dtype}")
     if out.shape != shape:
         raise ValueError(f"{name}: expected shape {shape}, got shape {out.shape}")

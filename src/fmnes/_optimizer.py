@@ -195,8 +195,11 @@ class Optimizer(DrivenSearch):
         if not self._asked:
             raise RuntimeError("tell: expected a call of ask() first, got none for this generation")
         values = x_or_f if f is None else f
-        if not self._stays(values):
-            values = self._injected.told(to_values(to_host(values), self._popsize, "f"))
+        from_elsewhere = None if self._injected.is_empty else self._injected
+        if from_elsewhere is not None or not self._stays(values):
+            values = to_values(to_host(values), self._popsize, "f")
+        if from_elsewhere is not None:
+            values = from_elsewhere.told(values)
         g = read_constraint_values(constraints, self.setup.constraints, self._popsize)
         if f is not None:
             self._check_told(x_or_f)
@@ -206,18 +209,20 @@ class Optimizer(DrivenSearch):
                 self._constrained, values, g, self._candidates
             )
             best_so_far = -math.inf  # an engine would take the best merit for the best candidate
-        values = self._injected.ranked(values)
+        if from_elsewhere is not None:
+            values = from_elsewhere.ranked(values)
         generation, self._margin = told(
             self._algorithm, self._engine, self.setup.discrete, self._margin, values, best_so_far
         )
         self._asked, self._told = False, values
         seconds = self._seconds + time.monotonic() - begun
-        free = self._injected.free
+        free = 0 if from_elsewhere is None else from_elsewhere.free
         self.record.add(generation, begun - self._handed_out, seconds, feasible, free)
         self._seconds = 0.0
-        if self._injected.active:
-            self._set_engine(self._fresh_params(), self._state, self.nit, self._kept())
-        self._injected = self._injected.finished()
+        if from_elsewhere is not None:
+            if from_elsewhere.active:
+                self._set_engine(self._fresh_params(), self._state, self.nit, self._kept())
+            self._injected = from_elsewhere.finished()
         self._adapt_popsize()
 
     def _check_told(self, x: Any) -> None:
@@ -232,7 +237,6 @@ class Optimizer(DrivenSearch):
         if isinstance(values, np.ndarray):  # on the host; this check is quicker than the last one
             return False
         alone = self._constrained is None and self.setup.discrete is None
-        alone = alone and self._injected.is_empty
         return alone and isinstance(self._engine, Reader) and self._engine.reads(values)
 
     # === Points from elsewhere ===

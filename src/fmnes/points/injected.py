@@ -65,8 +65,6 @@ class Injected(NamedTuple):
 
     def finished(self) -> "Injected":
         """Return what is left after the generation."""
-        if self.is_empty:
-            return self
         n = self.active
         rest, none = self.points[n:, :], np.zeros_like(self.withdrawn)
         return Injected(rest, self.values[n:], 0, none)
@@ -80,16 +78,12 @@ class Injected(NamedTuple):
     @property
     def free(self) -> int:
         """How many candidates of this generation nobody evaluates."""
-        if self.is_empty:
-            return 0
         rows = np.flatnonzero(self.withdrawn).tolist()
         return len({*rows, *self.known})
 
     def told(self, f: Floats) -> Floats:
         """Return the values of a generation with those that were known, NaN for withdrawn ones."""
         f = f.copy()
-        if self.is_empty:
-            return f
         for row, value in self.known.items():
             f[row] = value
         f[self.withdrawn] = np.nan
