@@ -536,6 +536,10 @@ def test_none_is_no_value_of_a_constraint():
         ({"type": "eq"}, "a dict with 'type' and 'fun'"),
         ("x > 0", "expected a NonlinearConstraint"),
         (optimize.NonlinearConstraint(sphere, 2, 1), "expected lb <= ub, got lb = 2"),
+        (
+            {"type": "ineq", "fun": lambda x: []},
+            "constraints: expected at least one number, got none",
+        ),
         (optimize.NonlinearConstraint(sphere, [0, 0], 1), r"shape \(1,\), as the constraint has"),
         (optimize.NonlinearConstraint(sphere, 0, math.nan), "expected lb <= ub"),
         (optimize.NonlinearConstraint(sphere, 0, 1, keep_feasible=True), "keep_feasible=False"),

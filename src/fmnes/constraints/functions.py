@@ -126,6 +126,8 @@ def _piece(item: Any, name: str, x0: NDArray[Any]) -> Piece:
     check_form(name, item)
     form = _of_dict(item, name) if isinstance(item, dict) else _of_scipy(item, name, len(x0))
     c = _computed(name, form.fun, x0, form.args)
+    if not c.size:
+        raise ValueError(f"{name}: expected at least one number, got none at x0")
     lower = _side(f"{name}.lb", form.low, c.shape)
     upper = _side(f"{name}.ub", form.high, c.shape)
     bad = np.flatnonzero(~(lower <= upper) | (lower == np.inf) | (upper == -np.inf))
