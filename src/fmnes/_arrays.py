@@ -39,9 +39,14 @@ def place(like: Array, shape: tuple[int, ...]) -> Any:
 
 
 def to_host(x: Any) -> Any:
-    """Return an array of any library as a NumPy array, and anything else unchanged."""
-    if isinstance(x, np.ndarray) or not is_array_api_obj(x):
+    """Return an array of any library as a NumPy array, and anything else unchanged.
+
+    Masked elements become NaN.
+    """
+    if type(x) is np.ndarray or not is_array_api_obj(x):
         return x
+    if isinstance(x, np.ma.MaskedArray):  # the numbers below the mask mean nothing
+        return _filled(x)
     if is_torch_array(x):  # NumPy reads neither its devices nor its gradients
         return (x.float() if _is_narrow(x) else x).detach().cpu().numpy()
     if is_jax_array(x):  # an explicit transfer, which `jax.transfer_guard("disallow")` allows
@@ -50,6 +55,13 @@ def to_host(x: Any) -> Any:
         host = np.asarray(jax.device_get(x))
         return host.astype(np.float32) if host.dtype.kind == "V" else host  # bfloat16
     return np.asarray(x)
+
+
+def _filled(x: Any) -> Any:
+    """Return a masked array of real numbers as floats, with NaN for the masked ones."""
+    if x.dtype.kind in "biu":
+        x = x.astype(np.float64)
+    return x.filled(np.nan) if x.dtype.kind == "f" else x.filled()
 
 
 def _is_narrow(x: Any) -> bool:

@@ -42,6 +42,7 @@ MINIMIZE = [
     ("x0", {"x0": X0[None, :]}, ValueError, "shape (1, 6)"),
     ("x0", {"x0": 3.0}, ValueError, "shape ()"),
     ("x0", {"x0": [3.0, np.nan]}, ValueError, "x0[1] = nan"),
+    ("x0", {"x0": np.ma.array([3.0, 1.0], mask=[0, 1])}, ValueError, "x0[1] = nan"),
     ("x0", {"x0": [np.inf, 3.0]}, ValueError, "x0[0] = inf"),
     ("x0", {"x0": X0 * 1j}, TypeError, "complex128"),
     ("x0", {"x0": [1j, 2.0]}, TypeError, "[1j, 2.0]"),

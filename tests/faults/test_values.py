@@ -51,6 +51,22 @@ def test_nan_is_a_value():
     assert math.isnan(to_value(np.float32("nan"), 0))
 
 
+def test_a_masked_value_is_nan():
+    """NumPy keeps a number below the mask, often 0, which is no value of the objective."""
+    one, two = np.ma.array([1.0, 2.0], mask=[True, False])
+    assert math.isnan(to_value(one, 0))
+    assert math.isnan(to_value(np.ma.array([7], mask=True), 0))
+    assert to_value(two, 0) == 2.0
+    assert to_value(np.ma.array([7], mask=False), 0) == 7.0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_])
+def test_masked_values_of_a_generation_are_failures(dtype):
+    masked = np.ma.array([1, 0, 1], mask=[False, True, False], dtype=dtype)
+    outcome = evaluate_vectorized(lambda x: masked, (), X[:3])
+    assert np.array_equal(outcome.values, [1.0, np.nan, 1.0], equal_nan=True)
+
+
 @pytest.mark.arrays
 @pytest.mark.parametrize("name", ["torch", "jax.numpy"])
 def test_arrays_of_other_libraries_are_values(name):

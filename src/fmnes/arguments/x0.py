@@ -9,7 +9,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 from numpy.typing import NDArray
 
 from fmnes import _checks as checks
-from fmnes._arrays import Array, Namespace
+from fmnes._arrays import Array, Namespace, to_host
 from fmnes.points.data import Data, Points, read_data
 from fmnes.records.result import Result
 from fmnes.variables.bounds import Sides
@@ -67,6 +67,8 @@ def read_mean(x0: Any) -> tuple[Namespace, Array]:
             f"x0: expected a vector of real numbers, got a function, {x0!r:.60}; an Optimizer "
             "takes none: evaluate the candidates of ask(), and pass their values to tell()"
         )
+    if isinstance(x0, np.ma.MaskedArray):
+        x0 = to_host(x0)
     if not is_array_api_obj(x0):
         x0 = checks.numbers("x0", x0, "a vector of real numbers")
     if is_torch_array(x0):  # the search must not become part of a gradient

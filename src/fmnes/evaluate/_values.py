@@ -26,6 +26,7 @@ def to_value(raw: Any, candidate: int, name: str = "fun") -> float:
     if hasattr(number, "shape"):  # arrays of any library, and NumPy scalars
         if math.prod(number.shape) != 1:
             raise TypeError(_wanted(name, candidate, f"an array of shape {tuple(number.shape)}"))
+        number = to_host(number)
         if hasattr(number, "item"):
             number = number.item()
     if not hasattr(type(number), "__float__"):  # str, complex and None
