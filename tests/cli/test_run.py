@@ -246,7 +246,10 @@ WRONG = [
     ("--rng", "-1", [*SPHERE, *START, "--rng=-1"]),
     ("--method", "nelder-mead", [*SPHERE, *START, "--method", "nelder-mead"]),
     ("--method", "'cma-es'?", [*SPHERE, *START, "--method", "cmaes"]),
-    ("unrecognized arguments: --seed", "'rng'?", [*SPHERE, *START, "--seed", "3"]),
+    ("unrecognized arguments: --seed", "'--rng'?", [*SPHERE, *START, "--seed", "3"]),
+    ("unrecognized arguments: --seed=3", "'--rng'?", [*SPHERE, *START, "--seed=3"]),
+    ("unrecognized arguments: --comand", "'--command'?", [*START, "--comand", "true"]),
+    ("--on-error", "'penalize'?", [*SPHERE, *START, "--on-error", "penalise"]),
     ("--set adapt", "'x'", [*SPHERE, *START, "--set", "adapt=x"]),
     ("--set", "'eta=1'", [*SPHERE, *START, "--method", "vd-cma", "--set", "eta=1"]),
     ("--restarts", "'many'", [*SPHERE, *START, "--restarts", "many"]),
@@ -302,6 +305,9 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, capsys):
     assert "with 2 pairs" in of_count
     assert len(of_names) == 2
     assert all("@pairs.txt" in line for line in of_names)
+    (tmp_path / "best.json").write_text('{"lr": 0.1}')
+    assert run(*SPHERE, "--x0", "@best.json") == 2
+    assert "--space" in capsys.readouterr().err
 
 
 def test_a_name_without_a_function_that_is_a_file(tmp_path, capsys):
@@ -328,6 +334,21 @@ def test_an_objective_that_raises(tmp_path, capsys):
     assert "fmnes resume out" in line
     with pytest.raises(ZeroDivisionError):
         run("cli.common:raises", *START, "--debug", out="other")
+
+
+def test_a_module_with_a_syntax_error(tmp_path, capsys):
+    (tmp_path / "unclosed.py").write_text("def f(x:\n")
+    assert run("unclosed:f", *START) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("fmnes run: SyntaxError: ")
+    assert "unclosed.py, line 1" in line
+
+
+def test_a_command_that_is_misspelt(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["runn"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err.endswith(" (did you mean 'run'?)\n")
 
 
 def test_a_folder_holds_one_run(capsys):

@@ -44,7 +44,14 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         message = message.removeprefix("argument ")
         message = re.sub("invalid (number|float|int) value: ", "expected a number, got ", message)
+        if choice := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
+            message += checks.did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
         self.exit(2, f"{self.prog}: {message}\n")
+
+    def flag_hint(self, word: str) -> str:
+        """Return a question about the flag that an unknown word may mean."""
+        name = word.strip("-").partition("=")[0]
+        return checks.did_you_mean(name, self._option_string_actions)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,10 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     parsed, others = parser.parse_known_args(arguments)
     if others:
-        hint = checks.did_you_mean(others[0].strip("-"), vars(parsed))
+        command_parser = commands.choices[parsed.name]
+        hint = command_parser.flag_hint(others[0])
         if not hint and getattr(parsed, "command", None):
             hint = " (a command of several words needs quotes: --command 'PROGRAM WORDS')"
-        commands.choices[parsed.name].error(f"unrecognized arguments: {' '.join(others)}{hint}")
+        command_parser.error(f"unrecognized arguments: {' '.join(others)}{hint}")
     try:
         _early_interrupt.give_back()
         status: int = parsed.run(parsed)

@@ -28,7 +28,8 @@ def numbers(flag: str, words: Sequence[str]) -> float | list[float]:
     try:
         found: list[float] = np.hstack([np.ravel(row) for row in rows]).astype(float).tolist()
     except (TypeError, ValueError):
-        hint = _hint_of_file(words)
+        by_name = " (values by name need --space)" if isinstance(rows, dict) else ""
+        hint = by_name or _hint_of_file(words)
         raise UsageError(
             f"{flag}: expected numbers, or @FILE, got {' '.join(words)!r}{hint}"
         ) from None

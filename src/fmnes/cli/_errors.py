@@ -48,7 +48,13 @@ def in_one_line(hint: str, *, debug: bool) -> Iterator[None]:
     except Exception as error:
         if debug:
             raise
-        lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
-        text = re.sub(r"^(fmnes|builtins)\.[\w.]*\.", "", lines[0])
         notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, Hint)]
-        raise CommandError(f"{text} ({'; '.join([*notes, hint])})") from error
+        raise CommandError(f"{_summary(error)} ({'; '.join([*notes, hint])})") from error
+
+
+def _summary(error: Exception) -> str:
+    """Return the type of an exception with the first line of its message."""
+    if isinstance(error, SyntaxError):  # Python begins it with the file and the line of code
+        return f"{type(error).__name__}: {error}"
+    lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
+    return re.sub(r"^(fmnes|builtins)\.[\w.]*\.", "", lines[0])
