@@ -72,6 +72,15 @@ def config() -> dict[str, object]:
     }
 
 
+def config_text() -> str:
+    """Return what `show_config` prints."""
+    texts = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in config().items()
+    }
+    return "\n".join(f"{name:24}{text or '-'}" for name, text in texts.items())
+
+
 def show_config() -> None:
     """Print versions, the kernels in use and why, their instruction level, and threads.
 
@@ -81,6 +90,4 @@ def show_config() -> None:
     >>> fmnes.show_config()  # doctest: +ELLIPSIS
     fmnes                   ...
     """
-    for name, value in config().items():
-        text = ", ".join(map(str, value)) if isinstance(value, list) else value
-        print(f"{name:24}{text or '-'}")
+    print(config_text())

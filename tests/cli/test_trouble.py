@@ -153,6 +153,16 @@ def test_output_that_cannot_be_written(stream, tmp_path):
     assert_same(tmp_path / "out", expected())
 
 
+@pytest.mark.parametrize("command", ["methods", "doctor"])
+def test_a_reader_that_has_seen_enough_of_a_table(tmp_path, command):
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = start(command, cwd=tmp_path, stdout=writing)
+    os.close(writing)
+    status, _, err = finished(process)
+    assert (status, err) == (0, "")
+
+
 def test_a_reader_that_has_seen_enough(tmp_path):
     words = ["run", "cli.common:sphere", *WORDS, *QUIET, "--rng", "1", "--out", "out"]
     reading, writing = os.pipe()

@@ -8,7 +8,9 @@ import numpy as np
 
 import fmnes
 from fmnes import kernels
+from fmnes._config import config_text
 from fmnes.cli._command import add_command
+from fmnes.cli._output import print_out
 
 if kernels.in_use == "native":
     from fmnes.kernels import _native
@@ -47,11 +49,11 @@ def doctor(parsed: argparse.Namespace) -> int:
     set that the compiled kernels support on this machine: all must give identical results.
     """
     del parsed  # there are no options
-    fmnes.show_config()
+    print_out(config_text())
     for extra, package in _EXTRAS.items():
         absent = f"- (pip install 'fmnes[{extra}]')"
-        print(f"{package:24}{_version(package) or absent}")
-    print()
+        print_out(f"{package:24}{_version(package) or absent}")
+    print_out("")
     if kernels.in_use == "agnostic":
         return 0 if _search("array-agnostic kernels").success else 1
     chosen = _native.level()
@@ -61,7 +63,7 @@ def doctor(parsed: argparse.Namespace) -> int:
         results.append(_search(f"compiled kernels, {level}"))
     _native.set_level(chosen)
     same = all(np.array_equal(result.x, results[0].x) for result in results)
-    print(
+    print_out(
         "every instruction level gives identical results" if same else "FAILED: the levels differ"
     )
     return 0 if same and all(result.success for result in results) else 1
@@ -86,5 +88,5 @@ def _search(name: str) -> fmnes.Result:
         maxfevals=40_000,
     )
     verdict = "ok" if result.success else "FAILED"
-    print(f"{name}: {verdict}, {result.fun:.1e} after {result.nfev} evaluations")
+    print_out(f"{name}: {verdict}, {result.fun:.1e} after {result.nfev} evaluations")
     return result

@@ -6,6 +6,7 @@ from typing import Any
 
 from fmnes.algorithms import METHODS
 from fmnes.cli._command import add_command
+from fmnes.cli._output import print_out
 
 _EPILOG = """\
 examples:
@@ -28,12 +29,12 @@ def methods(parsed: argparse.Namespace) -> int:
     The settings are shown with their defaults; `fmnes run --set NAME=VALUE` changes them.
     """
     del parsed  # there are no options
-    print(f"{'method':11}{'covariance':25}{'cost':8}settings")
+    print_out(f"{'method':11}{'covariance':25}{'cost':8}settings")
     for name, module in METHODS.items():
         cost = "O(d)" if module.LINEAR else "O(d^2)"
         texts = [
             field.name if field.default is None else f"{field.name}={field.default}"
             for field in dataclasses.fields(module.Settings)
         ]
-        print(f"{name:11}{module.COVARIANCE:25}{cost:8}{' '.join(texts) or '-'}")
+        print_out(f"{name:11}{module.COVARIANCE:25}{cost:8}{' '.join(texts) or '-'}")
     return 0
