@@ -113,6 +113,16 @@ def test_plot_of_a_run_that_was_killed_at_once(tmp_path, capsys):
         assert "fmnes resume out" in line
 
 
+def test_plot_without_matplotlib(monkeypatch, capsys):
+    assert main(["run", "cli.common:sphere", "--maxiter", "2", *WORDS]) == 0
+    capsys.readouterr()
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["plot", "out"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("fmnes plot: ")
+    assert "pip install 'fmnes[plot]'" in line
+
+
 def test_watch_waits_for_its_folder(tmp_path):
     process = start("watch", "later", cwd=tmp_path)
     line = process.stdout.readline()

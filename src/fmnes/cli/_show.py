@@ -8,7 +8,7 @@ from typing import Any
 
 import fmnes
 from fmnes.cli._command import add_command
-from fmnes.cli._errors import UsageError, arguments_as_flags
+from fmnes.cli._errors import CommandError, UsageError, arguments_as_flags
 from fmnes.cli._folder import Folder
 from fmnes.cli._recorder import read_history
 from fmnes.cli._watch import Server
@@ -56,7 +56,10 @@ def plot(parsed: argparse.Namespace) -> int:
     if len(result.history) == 0:
         raise _nothing_to_plot(folder)
     path = parsed.out or folder.plot
-    figure = fmnes.plot(result)
+    try:
+        figure = fmnes.plot(result)
+    except ImportError as error:  # without Matplotlib
+        raise CommandError(str(error)) from error
     try:
         figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:  # the folder or the format does not exist
