@@ -47,7 +47,8 @@ class Status(StrEnum):
     STAGNATION = (
         "stagnation",
         "Neither the best nor the median value of a generation improved over a long window: "
-        "the objective is noisy, or its precision is exhausted.",
+        "the objective is noisy, or its precision is exhausted. In the second case, a larger "
+        "Stopping(tolfun=...) ends the search earlier, as converged.",
     )
     CONDITION = (
         "condition",
