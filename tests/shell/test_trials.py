@@ -45,6 +45,21 @@ def test_the_step_size_of_the_sphere_is_found(factor):
     assert sphere(result.mean) < sphere(plain.mean)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_function_that_is_steep_only_near_x0_is_not_left(seed):
+    """The share of wrong answers of a linear classifier: larger weights change nothing.
+
+    No curvature shows that steps are too large, so that sigma0 used to grow to 16 000 times itself.
+    """
+    rng = np.random.default_rng(seed)
+    inputs, right = rng.normal(size=(400, 100)), rng.normal(size=100)
+    answers = np.sign(inputs @ right)
+    result = search(
+        lambda x: np.mean(np.sign(inputs @ x) != answers), 0.3, rng.normal(size=100), rng=seed
+    )
+    assert 0.3 / 4.01 < result.restarts[0].sigma0 < 0.3 * 4.01
+
+
 def test_it_goes_on_like_a_search_with_the_step_size_that_was_found():
     found = search(sigma0=300.0)
     given = search(sigma0=found.restarts[0].sigma0, method=Auto(check_sigma0=False))

@@ -12,8 +12,10 @@ sigma0, and the search continues with one of them. The evaluations of the other 
 sigma0 fits, as it usually does, there are no trials, and the search is the same as without them.
 
 A step size that fits the local slope and curvature may be wrong where there are many local minima.
-There the odd parts at two step sizes are not alike, or a smaller s seems to be too large, too. In
-both cases the search keeps the step size that it had.
+There the odd parts at two step sizes are not alike, or a smaller s seems to be too large, too. Or
+the function is steep only near x0, such as the share of wrong answers of a network, which no larger
+weights change: there the odd parts hardly grow with s. In these cases the search keeps the step
+size that it had.
 """
 
 import logging
@@ -73,6 +75,7 @@ class Parts(NamedTuple):
 
     odd: NDArray[np.float64]  # NaN for a pair without values
     t: float  # by which factor the step size is wrong; inf if there is no curvature; NaN if unknown
+    slope: float = 0.0  # rms of the odd part
 
 
 def parts(values: NDArray[np.float64], f0: float) -> Parts:
@@ -87,7 +90,7 @@ def parts(values: NDArray[np.float64], f0: float) -> Parts:
     slope = scale * math.sqrt(np.mean((odd[usable] / scale) ** 2))
     curvature = float(np.mean(even[usable]))
     t = _C_MU_EFF * len(values) * slope / (2 * curvature) if curvature > 0 else math.inf
-    return Parts(odd, math.inf if t > _UNKNOWN else t)
+    return Parts(odd, math.inf if t > _UNKNOWN else t, slope)
 
 
 def agree(one: Parts, other: Parts, factor: float) -> bool:
@@ -95,7 +98,10 @@ def agree(one: Parts, other: Parts, factor: float) -> bool:
 
     ``factor`` is the step size of ``other`` divided by that of ``one``. The trials agree if the
     slopes along the same directions are similar, and if they say that the smaller step is smaller.
+    With a step that is too small, the odd part of a smooth function grows like the step itself.
     """
+    if factor > 1 and not other.slope >= math.sqrt(factor) * one.slope:
+        return False
     small, large = (other, one) if factor < 1 else (one, other)
     usable = ~(np.isnan(one.odd) | np.isnan(other.odd))
     a, b = (p.odd[usable] / np.max(np.abs(p.odd[usable]), initial=1e-300) for p in (one, other))
@@ -215,7 +221,8 @@ class FirstGeneration:
             opt = self._optimizer(self.factor, but=verdict.chosen)
             opt.ask_vectors(rows=slice(0, 1))
             logger.info(
-                "sigma0 = %.3g does not fit x0: the search starts with %.3g, after %d trials",
+                "sigma0 = %.3g seemed not to fit x0: the search starts with %.3g, after trials of "
+                "%d other step sizes",
                 self._first.record.sigma0,
                 opt.record.sigma0,
                 len(self._trials) - 1,
