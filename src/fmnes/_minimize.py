@@ -73,9 +73,9 @@ def minimize(
     Parameters
     ----------
     fun : callable
-        The objective function ``fun(x, *args) -> float``. ``x`` is a read-only array of shape (d,)
-        that is valid during the call. Return +inf for an infeasible point. NaN marks a failed
-        evaluation and is ranked like an infeasible point.
+        The objective function ``fun(x, *args) -> float``. ``x`` is a read-only array of shape (d,).
+        Return +inf for an infeasible point. NaN marks a failed evaluation and is ranked like an
+        infeasible point.
     x0 : array_like of shape (d,), Result, Space, or (X, F)
         The starting point. Its array library decides where the search runs (see `Optimizer`). A
         Result continues with its mean, step size, shape and multipliers. A `Space` has named

@@ -29,6 +29,35 @@ def shifted(x, a, b):
     return float(((x - a) ** 2).sum()) + b
 
 
+@pytest.mark.parametrize("method", ["auto", "cr-fm-nes", "cma-es"])
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_candidates_that_the_objective_keeps_do_not_change(method, vectorized):
+    kept, values = [], []
+
+    def fun(x):
+        kept.append(x)
+        values.append((x**2).sum(axis=-1))
+        return values[-1]
+
+    options = {"method": method, "vectorized": vectorized, "maxfevals": 300, "rng": 1}
+    result = fmnes.minimize(fun, np.ones(3), 1.0, **options)
+    assert [(x**2).sum(axis=-1).tolist() for x in kept] == [value.tolist() for value in values]
+    assert result.fun == min(np.min((x**2).sum(axis=-1)) for x in kept)
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_candidates_stay_in_the_same_memory_if_nobody_keeps_them(vectorized):
+    places = []
+
+    def fun(x):
+        places.append(x.ctypes.data)
+        return (x**2).sum(axis=-1)
+
+    fmnes.minimize(fun, np.ones(3), 1.0, vectorized=vectorized, maxiter=30, rng=1)
+    assert len(set(places[-8:])) == (1 if vectorized else 8)
+    assert len(set(places)) <= (2 if vectorized else 20)
+
+
 def test_the_objective_gets_a_read_only_row_and_args():
     def fun(x, a, b):
         assert x.shape == (4,)

@@ -1,5 +1,6 @@
 """What evaluates the candidates of `minimize`: the objective with its constraints, on workers."""
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -111,7 +112,7 @@ class Evaluation:
         return read_only(self._ask_in_place(opt, points))
 
     def _ask_in_place(self, opt: Optimizer, points: NDArray[Any] | None) -> NDArray[Any]:
-        """Return the same for NumPy arrays, in the same memory for every generation."""
+        """Return the same for NumPy arrays, in the same memory while nobody else keeps it."""
         popsize = opt.popsize
         if points is not None:
             self._memory = np.empty((popsize + points.shape[0], points.shape[1]), points.dtype)
@@ -130,10 +131,23 @@ class Evaluation:
         """Return the values of the candidates; see `Evaluator.evaluate` and `Stream.evaluate`."""
         if isinstance(x, Flight | Fleet):
             return self._stream.evaluate(x, known, report)
+        references = self._references(x)
+        outcome = self._evaluate_all(x, known, report)
+        if self._references(x) > references:  # the objective keeps candidates
+            self._memory = None
+        return outcome
+
+    def _evaluate_all(self, x: Any, known: Mapping[Any, Value] | None, report: Any) -> Outcome:
         if self._vectorized:
             return evaluate_vectorized(self._fun, self._args, x, self._constraints, known)
         evaluate = self._evaluator.evaluate
         return evaluate(self._fun, self._args, x, known, report, self._constraints)
+
+    def _references(self, x: Any) -> int:
+        """Return how many objects refer to the candidates or to the memory that holds them."""
+        memory = self._memory
+        owner = memory if memory is None or memory.base is None else memory.base
+        return sys.getrefcount(x) + (0 if owner is None else sys.getrefcount(owner))
 
     def __exit__(self, *exc_info: object) -> None:
         if self.asynchronous:
