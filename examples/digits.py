@@ -8,6 +8,7 @@ A network 64-width-10 with tanh: 2 410 and 10 060 variables. An evaluation is on
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,10 @@ def start(module: Any) -> tuple[ModuleObjective, np.ndarray]:
     return ModuleObjective(module, error), sigma0
 
 
-def run_fmnes(module: Any, seed: int, budget: int) -> list[Any]:
+def run_fmnes(module: Any, seed: int, budget: int, method: str = "cr-fm-nes") -> list[Any]:
     f, sigma0 = start(module)
     options = {"maxfevals": budget, "vectorized": True, "rng": seed}
-    result = fmnes.minimize(f, f.x0, sigma0, method="cr-fm-nes", **options)
+    result = fmnes.minimize(f, f.x0, sigma0, method=method, **options)
     if result.status in ("interrupted", "terminated"):  # a part of a run is no result
         raise KeyboardInterrupt
     f.load(result.x)
@@ -75,6 +76,7 @@ def run_gradient(module: Any, budget: int, optimizer: Any) -> list[Any]:
 
 
 SOLVERS: dict[str, Any] = {  # to pairs: passes over the images, training error
+    "auto": partial(run_fmnes, method="auto"),
     "fmnes": run_fmnes,
     "pycma-vd": run_pycma,
     "sgd": lambda m, _, n: run_gradient(m, n, torch.optim.SGD(m.parameters(), 0.1, momentum=0.9)),

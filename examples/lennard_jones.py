@@ -60,7 +60,7 @@ def search(solver: str, atoms: int, seed: int, budget: int) -> dict[str, Any]:
     x0 = np.random.default_rng(seed).uniform(-2 / 3 * box, 2 / 3 * box, 3 * atoms)
     fun, target = Recorder(budget), KNOWN[atoms] + SOLVED
     limits: dict[str, Any] = {"ftarget": target, "maxfevals": budget}
-    if solver == "cr-fm-nes":
+    if solver in fmnes.METHODS:
         # Larger populations only boil the cluster: each run is as large as the first.
         limits |= {"restarts": fmnes.IPOP(10_000, factor=1.0), "bounds": [(-box, box)] * len(x0)}
         limits |= {"stopping": fmnes.Stopping(tolfun=TOLFUN, tolx=TOLX), "rng": seed}
@@ -104,7 +104,7 @@ def main() -> None:
     groups: dict[int, dict[str, list[dict[str, Any]]]] = {atoms: {} for atoms in options.atoms}
     print("atoms  solver      solved   best gap  median gap  median evaluations")
     for atoms, group in groups.items():
-        for solver in ("cr-fm-nes", "pycma VD"):
+        for solver in ("auto", "cr-fm-nes", "pycma VD"):
             runs = [search(solver, atoms, seed, options.budget) for seed in range(options.seeds)]
             group[solver] = runs
             gaps = np.array([run["bests"][-1] for run in runs]) - KNOWN[atoms]

@@ -52,9 +52,9 @@ def cost(x: np.ndarray) -> float:
     return float(done.stdout)
 
 
-def by_fmnes(seed: int, n: int, workers: fmnes.Evaluator) -> Course:
+def by_fmnes(seed: int, n: int, workers: fmnes.Evaluator, method: str) -> Course:
     result = fmnes.minimize(
-        cost, np.zeros(DIM), SIGMA0, method="cr-fm-nes", rng=seed, maxfevals=n, workers=workers
+        cost, np.zeros(DIM), SIGMA0, method=method, rng=seed, maxfevals=n, workers=workers
     )
     return result.history["nfev"].tolist(), result.history["best"].tolist()
 
@@ -72,7 +72,8 @@ def by_pycma(seed: int, n: int, workers: fmnes.Evaluator, extend: Any) -> Course
 
 
 SOLVERS = {
-    "CR-FM-NES": by_fmnes,
+    "auto": partial(by_fmnes, method="auto"),
+    "CR-FM-NES": partial(by_fmnes, method="cr-fm-nes"),
     "pycma, VD": partial(by_pycma, extend=GaussVDSampler.extend_cma_options),
     "pycma, separable": partial(by_pycma, extend=lambda given: {**given, "CMA_diagonal": True}),
 }

@@ -105,7 +105,7 @@ def main() -> None:
     options = parser.parse_args()
     groups: dict[str, list[dict[str, Any]]] = {}
     print("solver      median MWh  best MWh  above the given layout  infeasible")
-    for solver in ("cr-fm-nes", "dx-nes-ic", "pycma VD", "pycma full"):
+    for solver in ("auto", "cr-fm-nes", "dx-nes-ic", "pycma VD", "pycma full"):
         groups[solver] = runs = [search(solver, s, options.budget) for s in range(options.seeds)]
         found = np.array([-run["bests"][-1] for run in runs])
         middle, share = np.median(found), np.median([run["infeasible"] for run in runs])

@@ -33,7 +33,7 @@ def test_a_small_budget(tmp_path):
     runs = {
         p.name.removesuffix("-8-1.json"): json.loads(p.read_text()) for p in tmp_path.glob("*.json")
     }
-    assert set(runs) == {"fmnes", "pycma-vd", "sgd", "adam"}
+    assert set(runs) == {"auto", "fmnes", "pycma-vd", "sgd", "adam"}
     for name, found in runs.items():
         passes, errors = found["curve"]
         train, test = 100 * found["train"], 100 * found["test"]
@@ -60,7 +60,7 @@ def stored(name, width):
 def test_the_page_says_what_the_stored_runs_found():
     page = (SCRIPT.parents[1] / "docs/examples/digits.md").read_text().splitlines()
     for width in (32, 134):
-        for name in ("fmnes", "pycma-vd", "sgd", "adam"):
+        for name in ("auto", "fmnes", "pycma-vd", "sgd", "adam"):
             runs = stored(name, width)
             errors = (" ".join(f"{100 * r[key]:.2f}" for r in runs) for key in ("train", "test"))
             line = f"{name:<12}{75 * width + 10:>10}{next(errors):>24}{next(errors):>24}"

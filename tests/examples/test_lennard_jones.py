@@ -59,7 +59,7 @@ def test_small_budget(example, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), *arguments])
     example["main"]()
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines[1:]] == ["cr-fm-nes", "pycma"]
+    assert [line.split()[1] for line in lines[1:]] == ["auto", "cr-fm-nes", "pycma"]
     (groups,) = json.loads((tmp_path / "lennard_jones.json").read_text()).values()
     for (run,) in groups.values():
         assert run["nfev"] <= 6000

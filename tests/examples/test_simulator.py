@@ -98,7 +98,7 @@ def test_the_script_with_a_small_budget(tmp_path):
     assert "killed after 1 generations; exit status -9" in done.stdout
     assert done.stdout.endswith("the same after a kill: True\n")
     found = json.loads((tmp_path / "simulator" / "runs.json").read_text())
-    assert list(found["runs"]) == ["CR-FM-NES", "pycma, VD", "pycma, separable"]
+    assert list(found["runs"]) == ["auto", "CR-FM-NES", "pycma, VD", "pycma, separable"]
     for ((nfev, best),) in found["runs"].values():
         assert 80 <= nfev[-1] <= 96
         assert best == sorted(best, reverse=True)

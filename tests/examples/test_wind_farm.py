@@ -44,6 +44,7 @@ def test_small_budget(example, tmp_path, monkeypatch, capsys):
     example["main"]()
     lines = capsys.readouterr().out.splitlines()
     assert [line[:10].strip() for line in lines[1:]] == [
+        "auto",
         "cr-fm-nes",
         "dx-nes-ic",
         "pycma VD",
