@@ -116,6 +116,6 @@ if __name__ == "__main__":
             runs[name] = [solve(k + 1, given.evaluations, w) for k in range(given.seeds)]
         ends = sorted(best[-1] for _, best in runs[name])
         print(f"{name}: median {np.median(ends):.3f}, {ends[0]:.3f} to {ends[-1]:.3f}", flush=True)
-    print("the same after a kill:", killed["fun"] == runs["CR-FM-NES"][0][1][-1])
+    print("the same after a kill:", killed["fun"] == runs["auto"][0][1][-1])
     (given.out / "runs.json").write_text(json.dumps({"killed": killed, "runs": runs}))
     draw(runs, killed["x"]).savefig(given.out / "simulator.png", dpi=150)

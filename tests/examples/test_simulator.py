@@ -102,7 +102,7 @@ def test_the_script_with_a_small_budget(tmp_path):
     for ((nfev, best),) in found["runs"].values():
         assert 80 <= nfev[-1] <= 96
         assert best == sorted(best, reverse=True)
-    assert found["killed"]["fun"] == found["runs"]["CR-FM-NES"][0][1][-1]
+    assert found["killed"]["fun"] == found["runs"]["auto"][0][1][-1]
     out, _, _ = run(found["killed"]["x"])
     assert float(out) == found["killed"]["fun"]
     assert (tmp_path / "simulator" / "simulator.png").stat().st_size > 10_000
@@ -119,7 +119,7 @@ def test_the_page_has_the_figures_of_the_stored_runs(crane):
         better = sum(end < book for end in ends)
         assert f"| {name} | {figures} | {better} of {len(ends)} |" in page
     killed = stored["killed"]
-    assert killed["fun"] == stored["runs"]["CR-FM-NES"][0][1][-1]
+    assert killed["fun"] == stored["runs"]["auto"][0][1][-1]
     for number in (f"{killed['fun']:.3f}", str(killed["nfev"]), str(killed["nfailed"])):
         assert re.search(rf"\b{re.escape(number)}\b", page)
     *_, cost = crane["simulate"](killed["x"])

@@ -77,4 +77,4 @@ def test_the_page_says_what_the_stored_runs_found(example):
         for run in group:
             assert example["violation"](np.array(run["x"])) <= 0
             assert example["energy"](np.array(run["x"])) == pytest.approx(-run["bests"][-1])
-    assert len(runs) == 4
+    assert len(runs) == 5
