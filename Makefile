@@ -29,7 +29,7 @@ paper: $(VENV)/.paper  ## run the paper's experiments at d = 80 with two trials 
 	$(BIN)/fmnes paper run
 	$(BIN)/fmnes paper report
 
-test: $(VENV)/.dev  ## run the tests (4 minutes on 2 cores)
+test: $(VENV)/.dev  ## run the tests (6 minutes on 2 cores, the first time 8)
 	$(PYTEST)
 
 # Only these tests can depend on which kernels compute the numbers. The others are about processes,
