@@ -70,7 +70,7 @@ def test_the_page_follows_a_run_to_its_end(browser, url, tmp_path):
     until(lambda: text(browser, "state") == "ended: maxfevals")
     found, columns = result(tmp_path / "out"), history(tmp_path / "out")
     assert text(browser, "title") == "objective:f"
-    assert text(browser, "about") == "cr-fm-nes, 5 variables, out"
+    assert text(browser, "about") == "auto, 5 variables, out"
     assert text(browser, "message") == found["message"]
     assert number(browser, "nfev") == found["nfev"] == 801
     assert number(browser, "best") == pytest.approx(found["fun"], rel=1e-5)
@@ -169,4 +169,4 @@ def test_named_variables_are_shown_by_name(browser, url, tmp_path):
     best = result(tmp_path / "out")["best"]
     shown = text(browser, "candidate-head")
     assert shown == f"rate = {best['rate']}, layers = {best['layers']} (2 variables)"
-    assert text(browser, "about") == "cr-fm-nes, 2 variables, out"
+    assert text(browser, "about") == "auto, 2 variables, out"
