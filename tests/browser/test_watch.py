@@ -41,10 +41,11 @@ def number(browser, name):
 
 def run(tmp_path, evaluations):
     (tmp_path / "objective.py").write_text(OBJECTIVE)
-    words = "run objective:f --x0 3 --dim 5 --sigma0 1 --rng 1 --on-error penalize --no-plot"
-    return start(
-        *words.split(), "--maxfevals", evaluations, "--out", "out", "--quiet", cwd=tmp_path
+    words = (
+        "run objective:f --x0 3 --dim 5 --sigma0 1 --rng 1 --on-error penalize --no-plot --quiet"
     )
+    words += f" --method cr-fm-nes --maxfevals {evaluations} --out out"
+    return start(*words.split(), cwd=tmp_path)
 
 
 def test_the_page_follows_a_run_to_its_end(browser, url, tmp_path):
@@ -70,7 +71,7 @@ def test_the_page_follows_a_run_to_its_end(browser, url, tmp_path):
     until(lambda: text(browser, "state") == "ended: maxfevals")
     found, columns = result(tmp_path / "out"), history(tmp_path / "out")
     assert text(browser, "title") == "objective:f"
-    assert text(browser, "about") == "auto, 5 variables, out"
+    assert text(browser, "about") == "cr-fm-nes, 5 variables, out"
     assert text(browser, "message") == found["message"]
     assert number(browser, "nfev") == found["nfev"] == 801
     assert number(browser, "best") == pytest.approx(found["fun"], rel=1e-5)
