@@ -29,6 +29,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
+from fmnes import _checks as checks
 from fmnes._arrays import Array, to_host
 from fmnes._optimizer import Optimizer
 from fmnes.algorithms import METHODS
@@ -221,11 +222,10 @@ class FirstGeneration:
             opt = self._optimizer(self.factor, but=verdict.chosen)
             opt.ask_vectors(rows=slice(0, 1))
             logger.info(
-                "sigma0 = %.3g seemed not to fit x0: the search starts with %.3g, after trials of "
-                "%d other step sizes",
+                "sigma0 = %.3g seemed not to fit x0: the search starts with %.3g, after %s",
                 self._first.record.sigma0,
                 opt.record.sigma0,
-                len(self._trials) - 1,
+                checks.count(len(self._trials) - 1, "other trial"),
             )
         self._trials.clear()
         tell_values(opt, chosen.values)
