@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -85,14 +85,16 @@ def ours_minimize(dim: int, lam: int, generations: Generations) -> None:
     """Minimize with a vectorized objective that costs nothing."""
     import fmnes
 
-    values, last = iter(generations), generations.rows[-1]
+    with_x0 = np.zeros(lam + 1)  # of the first generation
+    values, last = chain([with_x0], generations), generations.rows[-1]
     result = fmnes.minimize(
         lambda x: next(values, last),
         np.full(dim, 3.0),
         2.0,
+        method="cr-fm-nes",
         popsize=lam,
         vectorized=True,
-        maxiter=len(generations) + 1,  # the clock stops as one more is asked for
+        maxiter=len(generations) + 2,  # the clock stops as one more is asked for
         rng=1,
     )
     if result.status is not fmnes.Status.MAXITER:
