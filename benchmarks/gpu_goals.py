@@ -8,6 +8,7 @@ import pages
 GOALS = {10**3: 0.25, 10**5: 0.35, 10**6: 0.7, 10**7: 4.0, 10**9: 450.0}
 SOLVERS = {
     "PyTorch": ("fmnes PyTorch", "fmnes PyTorch, streaming"),
+    "PyTorch, `auto`": ("fmnes PyTorch, auto",),
     "JAX, `Optimizer`": ("fmnes JAX",),
     "`fmnes.jax` in a scan": ("fmnes.jax in a scan",),
 }
@@ -16,6 +17,7 @@ HOST_OF_TORCH = (
     "the host, which makes the same calls as at 10^5 ({same:.3g} ms); the rounds took "
     "{fastest:.3g} ms and more"
 )
+AXES = "the kernels of the axes and the scouts: `cr-fm-nes` takes {same:.3g} ms"
 HOST_OF_JAX = "the host, which starts three programs and waits once: in a scan {scan:.3g} ms"
 PASSES_OF_JAX = "the passes that XLA makes over the draws: in a scan {scan:.3g} ms"
 PASSES = "the passes that XLA makes over the draws; the Triton kernels take {torch:.3g} ms"
@@ -47,6 +49,8 @@ def bound(row, measured):
     if solver == "fmnes PyTorch":
         same = measured["fmnes PyTorch", 10**5]["ms"]
         return HOST_OF_TORCH.format(same=same, fastest=row["fastest_ms"])
+    if solver == "fmnes PyTorch, auto":
+        return AXES.format(same=measured["fmnes PyTorch", dim]["ms"])
     if solver == "fmnes JAX":
         scan = measured["fmnes.jax in a scan", dim]["ms"]
         return (HOST_OF_JAX if scan < row["ms"] / 1.5 else PASSES_OF_JAX).format(scan=scan)

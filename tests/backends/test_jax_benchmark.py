@@ -8,7 +8,7 @@ from benchmark_modules import load
 pytestmark = pytest.mark.arrays
 
 
-@pytest.mark.parametrize("name", ["fmnes JAX", "fmnes.jax in a scan"])
+@pytest.mark.parametrize("name", ["fmnes JAX", "fmnes.jax", "fmnes.jax in a scan"])
 def test_a_generation_of_each_row_runs(jax_library, name):
     gpu = load("gpu")
     function, dims = gpu.SOLVERS[name]

@@ -231,6 +231,7 @@ def test_a_method_without_kernels_is_named_once(monkeypatch, method):
 
 
 @on_gpu
+@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning")  # of PyTorch
 @pytest.mark.parametrize("dim", [100, 100_000])
 @pytest.mark.parametrize(("method", "figures"), [("cr-fm-nes", 15), ("auto", 16)])
 def test_a_generation_copies_a_number_of_bytes_that_does_not_depend_on_d(

@@ -33,6 +33,7 @@ class AutoMemory(Triton):
         self._table = self._float64(len(k.TABLE), directions)
         self._pairs = self._float64(len(self._kernels.PAIRS), half)
         self._along, self._by_row = self._float64(directions, half), self._float64(sums, half)
+        self._rounded = self._torch.zeros_like(self._by_row, dtype=self._dtype)
         self._M, self._H = self._float64(directions, room), self._float64(room, room)
         self._added, self._shared = self._float64(directions), self._float64(4, room + 4)
         self._scratch = self._float64(8, self._axes, self._axes)

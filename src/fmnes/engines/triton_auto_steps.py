@@ -8,6 +8,7 @@ from fmnes.engines.triton_base import FEW_BLOCKS, PAIRS, PROGRAMS, ROW_BLOCKS, R
 
 _DIRECTIONS = 8  # at most, in one pass over the draws, which makes them again for the others
 _WEIGHTS = 16  # of sums at most, in one pass over the draws
+_SUM_BLOCKS = 256  # of a tile of these sums: two coordinates each
 _FEW_PAIRS = 32  # of a tile of numbers of pairs
 
 
@@ -86,10 +87,11 @@ class AutoSteps(AutoMemory):
         table, numbers, constants = self._table, self._numbers, self._constants
         weights = self._by_row.shape[0]
         together = min(power_of_2(weights), _WEIGHTS)
+        self._rounded.copy_(self._by_row)  # once, and not again for each tile
         k.sums[(self._draw_programs, -(-weights // together))](
-            self._z, self._words, self._work, self._log_D, self._by_row, self._pairs, numbers,
+            self._z, self._words, self._work, self._log_D, self._rounded, self._pairs, numbers,
             self._dim, self._half, self._blocks, weights, self.params.store_draws, self._double,
-            together, FEW_BLOCKS, **options,
+            together, _SUM_BLOCKS, num_warps=2, **options,
         )  # fmt: skip
         k.gradient[(many,)](
             self._work, self._log_D, self._path, self._frame, state["D"], state["p_sigma"],
