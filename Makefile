@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo dist paper test test-agnostic test-arrays test-browser test-build test-gpu test-pools \
-	test-examples test-explore test-sanitize test-lowest test-neon test-slow native lint types format \
+	test-examples test-experiments test-explore test-sanitize test-lowest test-neon test-slow native lint types format \
 	bench bench-gpu evidence leaderboard docs clean
 .DEFAULT_GOAL := help
 
@@ -29,13 +29,16 @@ paper: $(VENV)/.paper  ## run the paper's experiments at d = 80 with two trials 
 	$(BIN)/fmnes paper run
 	$(BIN)/fmnes paper report
 
-test: $(VENV)/.dev  ## run the tests (6 minutes on 2 cores, the first time 8)
+test: $(VENV)/.dev  ## run the tests (4 minutes on 2 cores, the first time 6)
 	$(PYTEST)
+
+test-experiments: $(VENV)/.dev  ## run, kill and resume the paper's experiments, COCO and the leaderboard
+	$(PYTEST) -m experiments tests
 
 # Only these tests can depend on which kernels compute the numbers. The others are about processes,
 # files, the command line, pictures and pages; they call the same functions, and run in `make test`.
-NUMERIC := $(addprefix tests/,backends checkpoints cluster contract draws equations golden invariance \
-	published shell test_imports.py test_problems.py) src
+NUMERIC := $(addprefix tests/,backends checkpoints/test_resume.py checkpoints/test_formats.py cluster \
+	contract draws equations golden invariance published shell test_imports.py test_problems.py) src
 test-agnostic: $(VENV)/.dev  ## run the numerical tests without the compiled kernels (2 minutes)
 	FMNES_KERNELS=agnostic $(PYTEST) $(NUMERIC)
 

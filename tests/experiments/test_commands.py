@@ -13,6 +13,8 @@ from fmnes.experiments import figures, protocol, runner
 from fmnes.experiments.cases import Table
 from fmnes.experiments.results import HEADER, TrialResult, read
 
+pytestmark = pytest.mark.experiments
+
 
 def paper(*words):
     return subprocess.run(

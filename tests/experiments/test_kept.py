@@ -14,6 +14,8 @@ from fmnes.experiments.protocol import name_of
 from fmnes.experiments.results import read
 from fmnes.experiments.verdicts import ENOUGH, PAIRS, agreements
 
+pytestmark = pytest.mark.experiments
+
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "benchmarks/results/paper.csv"
 

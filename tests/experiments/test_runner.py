@@ -15,6 +15,8 @@ from fmnes.experiments import protocol, runner
 from fmnes.experiments.protocol import Trial
 from fmnes.experiments.results import read
 
+pytestmark = pytest.mark.experiments
+
 TRIALS = [
     Trial("evaluations", "ellipsoid", 20, 12, *solver, number)
     for solver in (protocol.SAFE, protocol.SEP_CMA, protocol.AUTHORS)

@@ -20,6 +20,8 @@ from fmnes.integrations import _coco_problems as problems
 from fmnes.integrations import coco
 from fmnes.integrations._coco_problems import SIGMA0, Task
 
+pytestmark = pytest.mark.experiments
+
 cocoex = pytest.importorskip("cocoex", reason="needs the extra coco: coco-experiment")
 
 PAGE = Path(__file__).parents[2] / "docs/large-scale.md"

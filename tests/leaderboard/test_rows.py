@@ -15,6 +15,8 @@ from leaderboard import commands, opponents, rows
 from leaderboard.suites import SUITES
 from leaderboard.trials import Trial
 
+pytestmark = pytest.mark.experiments
+
 COMMAND = [
     *(sys.executable, str(BENCHMARKS / "leaderboard"), "run", "--suite", "rotated", "--dims", "20"),
     *("--problem", "sphere", "cigar", "--solver", "cr-fm-nes", "sep-cma", "--trials", "2"),
