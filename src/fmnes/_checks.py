@@ -155,7 +155,7 @@ def _letters(text: str) -> str:
 def function(name: str, value: Any) -> Callable[..., Any]:
     """Return a callable."""
     if not callable(value):
-        raise TypeError(f"{name}: expected a function, got {value!r}")
+        raise TypeError(f"{name}: expected a function, got {_short(value)}")
     called: Callable[..., Any] = value
     return called
 
@@ -172,6 +172,15 @@ def path(name: str, value: Any) -> str:
     if not isinstance(value, str | os.PathLike) or not (text := os.fspath(value)):
         raise TypeError(f"{name}: expected a path, got {value!r}")
     return os.fsdecode(text)
+
+
+def path_to_write(name: str, value: Any) -> str:
+    """Return the path of a file whose folder exists."""
+    text = path(name, value)
+    folder = os.path.dirname(os.path.abspath(text))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"{name}: expected a folder that exists, got {folder}")
+    return text
 
 
 def numbers(name: str, value: Any, expected: str) -> NDArray[np.float64]:

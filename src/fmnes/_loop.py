@@ -92,12 +92,17 @@ def _attach_result(error: BaseException, runs: Runs) -> None:
 def _takes_two(callback: Callable[..., Any]) -> bool:
     """Return whether a callback has two required arguments; the second one is `inject`."""
     try:
-        parameters = inspect.signature(callback).parameters.values()
+        signature = inspect.signature(callback)
     except (TypeError, ValueError):  # some functions in C have no signature
         return False
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    required = [p for p in parameters if p.kind in positional and p.default is p.empty]
-    return len(required) == 2
+    for count in (1, 2):
+        with contextlib.suppress(TypeError):
+            signature.bind(*[None] * count)
+            return count == 2
+    raise TypeError(
+        "callback: expected a function of one argument, the Result so far, or of two, got one with "
+        f"the parameters {signature}"
+    )
 
 
 def _says_stop(answer: Any) -> bool:

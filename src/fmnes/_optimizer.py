@@ -305,7 +305,7 @@ class Optimizer(DrivenSearch):
 
         If writing fails, a file that was there before stays as it was.
         """
-        npz.write(checks.path("path", path), self.to_saved())
+        npz.write(checks.path_to_write("path", path), self.to_saved())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, like: Array | None = None) -> "Optimizer":

@@ -222,6 +222,7 @@ def test_a_failure_may_end_the_search(tmp_path, capsys):
 # --- Errors ---------------------------------------------------------------------------------------
 
 START = ["--x0", "3", "--dim", "1", "--sigma0", "1"]
+PLANE = ["--x0", "3", "3"]
 SPHERE = ["cli.common:sphere"]
 # The argument that the message begins with, what came, and the words after `fmnes run`.
 WRONG = [
@@ -234,7 +235,8 @@ WRONG = [
     ("--bounds", "'4'", [*SPHERE, *START, "--bounds", "4"]),
     ("--bounds", "'4 5 6'", [*SPHERE, *START, "--bounds", "4", "5", "6"]),
     ("--bounds", "nan", [*SPHERE, *START, "--bounds", "nan", "5"]),
-    ("--bounds[0]: ", "(5.0, 4.0)", [*SPHERE, *START, "--bounds", "5", "4"]),
+    ("--bounds: expected LOW <= HIGH", "5 4", [*SPHERE, *START, "--bounds", "5", "4"]),
+    ("--sigma0: expected one number or 2", "3", [*SPHERE, *PLANE, "--sigma0", "1", "2", "3"]),
     ("--sigma0", "-1", [*SPHERE, *START, "--sigma0", "-1"]),
     ("--dim", "none", [*SPHERE, "--x0", "3", "--sigma0", "1"]),
     ("--dim", "0", [*SPHERE, *START, "--dim", "0"]),
@@ -243,7 +245,8 @@ WRONG = [
     ("--maxfevals", "3", [*SPHERE, *START, "--maxfevals", "3"]),
     ("--popsize", "5", [*SPHERE, *START, "--popsize", "5"]),
     ("--rng: expected a number", "'x'", [*SPHERE, *START, "--rng", "x"]),
-    ("--rng", "-1", [*SPHERE, *START, "--rng=-1"]),
+    ("--rng: expected at least 0", "-1", [*SPHERE, *START, "--rng=-1"]),
+    ("--checkpoint: expected a folder", "gone", [*SPHERE, *START, "--checkpoint", "gone/run.npz"]),
     ("--method", "nelder-mead", [*SPHERE, *START, "--method", "nelder-mead"]),
     ("--method", "'cma-es'?", [*SPHERE, *START, "--method", "cmaes"]),
     ("unrecognized arguments: --seed", "'--rng'?", [*SPHERE, *START, "--seed", "3"]),
@@ -265,6 +268,7 @@ WRONG = [
     ("function", "'cli.common:gone'", ["cli.common:gone", *START]),
     ("function", "int", ["cli.common:not_a_function", *START]),
     ("function", "model:f", ["model.py:f", *START]),
+    ("function", "':f'", [":f", *START]),
     ("--command", "'no-such-program'", [*START, "--command", "no-such-program {file}"]),
     ("--command", "it's", [*START, "--command", "it's"]),
     ("--command", "'{x}'", [*START, "--command", "true {x}"]),
@@ -308,6 +312,53 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, capsys):
     (tmp_path / "best.json").write_text('{"lr": 0.1}')
     assert run(*SPHERE, "--x0", "@best.json") == 2
     assert "--space" in capsys.readouterr().err
+    (tmp_path / "words.txt").write_text("1 2 three")
+    (tmp_path / "empty.txt").touch()
+    assert run(*SPHERE, "--x0", "@words.txt") == run(*SPHERE, "--x0", "@empty.txt") == 2
+    of_words, of_empty = capsys.readouterr().err.splitlines()
+    assert "got words.txt (" in of_words
+    assert "'three'" in of_words
+    assert "got empty.txt (it is empty)" in of_empty
+
+
+CHANGES = {  # of config.json, and what the message says
+    "an unknown name": ({"methd": "auto"}, "methd: expected no such name (did you mean 'method'?)"),
+    "a number that is text": ({"maxfevals": "many"}, "maxfevals: expected int | None, got 'many'"),
+    "text that is a number": ({"checkpoint": 7}, "checkpoint: expected str | None, got 7"),
+    "an unknown method": ({"method": "auto "}, "method: expected Literal["),
+    "a number that is a truth value": ({"dim": True}, "dim: expected int, got True"),
+    "too many variables": ({"dim": 7}, "x0: expected 7 numbers (dim), got 2"),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_wrong_entry_of_the_configuration_is_named(case, tmp_path, capsys):
+    """And the folder stays as it is."""
+    change, message = CHANGES[case]
+    assert run(*SPHERE, *PLANE, "--maxfevals", "50", "--rng", "1") == 0
+    config = tmp_path / "out" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | change))
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    capsys.readouterr()
+    assert main(["resume", "out", "--quiet", "--no-plot"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("fmnes resume: DIR: ")
+    assert f"(config.json: {message}" in line
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_a_configuration_that_lacks_an_entry(tmp_path, capsys):
+    assert run(*SPHERE, *PLANE, "--maxfevals", "50", "--rng", "1") == 0
+    config = tmp_path / "out" / "config.json"
+    content = json.loads(config.read_text())
+    del content["x0"]
+    config.write_text(json.dumps(content))
+    assert main(["resume", "out", "--quiet"]) == 2
+    config.write_text("[]")
+    assert main(["resume", "out", "--quiet"]) == 2
+    of_x0, of_list = capsys.readouterr().err.splitlines()
+    assert "(config.json: x0: expected a value, got none)" in of_x0
+    assert "(config.json: expected names and values, got list)" in of_list
 
 
 def test_a_name_without_a_function_that_is_a_file(tmp_path, capsys):

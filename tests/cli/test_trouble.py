@@ -181,6 +181,7 @@ def test_a_run_that_cannot_be_resumed_keeps_its_result(tmp_path):
     status, _, err = finished(start("resume", "out", *QUIET, cwd=tmp_path))
     assert status == 1
     assert "checkpoint.npz.previous" in err
+    assert "resume=" not in err  # that is Python
     assert_same(tmp_path / "out", expected())
 
 

@@ -179,6 +179,8 @@ MINIMIZE = [
     ("rng", {"rng": True}, TypeError, "True"),
     ("rng", {"rng": np.bool_(False)}, TypeError, "False"),
     ("callback", {"callback": 3}, TypeError, "3"),
+    ("callback", {"callback": lambda: None}, TypeError, "parameters ()"),
+    ("callback", {"callback": lambda a, b, c: None}, TypeError, "parameters (a, b, c)"),
     ("progress", {"progress": "yes"}, TypeError, "'yes'"),
     ("checkpoint", {"checkpoint": 3}, TypeError, "3"),
     ("checkpoint", {"checkpoint": ""}, TypeError, "''"),
@@ -372,6 +374,7 @@ CALLS = [
     ("rows", lambda rows: asked().ask(rows=rows), 3),
     ("first", lambda first: RESULT.history.to_array(first), "a"),
     ("path", lambda path: RESULT.history.to_csv(path), 3),
+    ("Result", lambda name: RESULT[name], "x"),
     ("x", fmnes.problems.sphere(2), ["a", "b"]),
     ("x", fmnes.problems.sphere(2), [1j, 2j]),
     ("x", fmnes.problems.sphere(2), [1.0]),
@@ -387,6 +390,12 @@ CALLS = [
 @pytest.mark.parametrize(("named", "call", "wrong"), CALLS)
 def test_a_wrong_argument_of_a_method(named, call, wrong):
     assert_refused(named, BAD, "", lambda: call(wrong))
+
+
+@pytest.mark.parametrize("save", [RESULT.save, RESULT.history.to_csv, asked().save])
+def test_a_file_in_a_folder_that_is_missing(save, tmp_path):
+    folder = str(tmp_path / "gone")
+    assert_refused("path", FileNotFoundError, folder, lambda: save(f"{folder}/file"))
 
 
 def test_whole_numbers_are_converted():

@@ -70,6 +70,17 @@ def test_a_pool_of_the_caller_that_breaks_cannot_be_rebuilt(log):
                 evaluator.evaluate(objectives.killed_always, (log,), X)
 
 
+@pytest.mark.parametrize("pool", [lambda: ThreadPoolExecutor(1), process_pool])
+def test_a_pool_that_was_shut_down(pool):
+    executor = pool()
+    executor.shutdown()
+    with (
+        Evaluator(executor) as evaluator,
+        pytest.raises(EvaluationError, match=r"^workers: expected .* got one .* \(cannot schedule"),
+    ):
+        evaluator.evaluate(objectives.sphere, (), X)
+
+
 def test_jobs_with_nothing_but_done_and_result():
     with Evaluator(Scheduler()) as evaluator:
         assert evaluator.evaluate(objectives.sphere, (), X).values.tolist() == EXPECTED

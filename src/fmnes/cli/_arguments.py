@@ -27,11 +27,15 @@ def numbers(flag: str, words: Sequence[str]) -> float | list[float]:
     rows = _rows(flag, words)
     try:
         found: list[float] = np.hstack([np.ravel(row) for row in rows]).astype(float).tolist()
-    except (TypeError, ValueError):
-        by_name = " (values by name need --space)" if isinstance(rows, dict) else ""
-        hint = by_name or _hint_of_file(words)
+    except (TypeError, ValueError) as error:
+        if words[0].startswith("@"):
+            by_name = isinstance(rows, dict)
+            why = "values by name need --space" if by_name else error if rows else "it is empty"
+            raise UsageError(
+                f"{flag}: expected a file of numbers, got {words[0][1:]} ({why})"
+            ) from None
         raise UsageError(
-            f"{flag}: expected numbers, or @FILE, got {' '.join(words)!r}{hint}"
+            f"{flag}: expected numbers, or @FILE, got {' '.join(words)!r}{_hint_of_file(words)}"
         ) from None
     return found[0] if len(found) == 1 else found
 
@@ -63,6 +67,9 @@ def bounds(words: Sequence[str], dim: int) -> Pair | list[Pair]:
             f"--bounds: expected LOW HIGH, or @FILE with such a pair for each of {dim} variables, "
             f"got {' '.join(words)!r}{found}{_hint_of_file(words)}"
         )
+    for low, high in pairs:
+        if low is not None and high is not None and low > high:
+            raise UsageError(f"--bounds: expected LOW <= HIGH, got {low:g} {high:g}")
     return pairs[0] if len(pairs) == 1 else pairs
 
 
@@ -172,7 +179,7 @@ def constraints(text: str) -> Any:
 def _named(text: str, expected: str) -> object:
     """Return the object that ``package.module:name`` names; ``expected`` begins the errors."""
     module, colon, name = text.partition(":")
-    if not colon or not name or module.endswith(".py") or "/" in module:
+    if not colon or not name or not module or module.endswith(".py") or "/" in module:
         raise UsageError(expected + _hint_of_name(text))
     try:
         found: object = operator.attrgetter(name)(importlib.import_module(module))

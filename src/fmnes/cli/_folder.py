@@ -100,10 +100,11 @@ class Folder:
     def read_options(self) -> RunOptions:
         """Return the options of the run in this folder."""
         try:
-            return RunOptions(**json.loads(self.config.read_text(encoding="utf-8")))
+            return RunOptions.from_saved(json.loads(self.config.read_text(encoding="utf-8")))
         except (OSError, TypeError, ValueError) as error:
+            why = error if isinstance(error, OSError) else f"config.json: {error}"
             raise UsageError(
-                f"DIR: expected the folder of a run, got {self.path} ({error})"
+                f"DIR: expected the folder of a run, got {self.path} ({why})"
             ) from None
 
     def checkpoint(self, options: RunOptions) -> Path:

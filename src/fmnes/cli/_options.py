@@ -5,6 +5,8 @@ import dataclasses
 import datetime
 import os
 import secrets
+import types
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +79,11 @@ class RunOptions:
         dim = parsed.dim or np.size(x0)
         if np.size(x0) not in (1, dim):
             raise UsageError(f"--x0: expected one number or {dim} (--dim), got {np.size(x0)}")
+        sigma0 = parsed.sigma0 and arguments.deviations(parsed.sigma0, by_name=space is not None)
+        if isinstance(sigma0, list) and len(sigma0) != dim:
+            raise UsageError(
+                f"--sigma0: expected one number or {dim}, one for each variable, got {len(sigma0)}"
+            )
         arguments.restarts(parsed.restarts)
         names = {field.name for field in dataclasses.fields(cls)}
         given = {name: value for name, value in vars(parsed).items() if name in names}
@@ -87,8 +94,7 @@ class RunOptions:
             "x0": None if space else x0,
             "space": space and space.to_dict(),
             "dim": dim,
-            "sigma0": parsed.sigma0
-            and arguments.deviations(parsed.sigma0, by_name=space is not None),
+            "sigma0": sigma0,
             "bounds": parsed.bounds and arguments.bounds(parsed.bounds, dim),
             "integrality": parsed.integrality
             and arguments.numbers("--integrality", parsed.integrality),
@@ -98,6 +104,27 @@ class RunOptions:
             "on_error": parsed.on_error or ("penalize" if parsed.command else "raise"),
         }
         return cls(**given)
+
+    @classmethod
+    def from_saved(cls, content: Any) -> "RunOptions":
+        """Return the options of config.json; TypeError or ValueError if it was changed badly."""
+        if not isinstance(content, dict):
+            raise TypeError(f"expected names and values, got {type(content).__name__}")
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        for name in content.keys() - fields:
+            raise ValueError(f"{name}: expected no such name{checks.did_you_mean(name, fields)}")
+        for name, field in fields.items():
+            if name not in content and field.default is dataclasses.MISSING:
+                raise ValueError(f"{name}: expected a value, got none")
+        options = cls(**content)
+        for name, kind in typing.get_type_hints(cls).items():
+            if not _fits(value := getattr(options, name), kind):
+                shown = kind.__name__ if isinstance(kind, type) else str(kind)
+                shown = shown.replace("typing.", "")
+                raise TypeError(f"{name}: expected {shown}, got {value!r}")
+        if isinstance(options.x0, list) and len(options.x0) != options.dim:
+            raise ValueError(f"x0: expected {options.dim} numbers (dim), got {len(options.x0)}")
+        return options
 
     @property
     def title(self) -> str:
@@ -164,6 +191,18 @@ class RunOptions:
             )
 
 
+def _fits(value: Any, kind: Any) -> bool:
+    """Return whether a value that comes from JSON is of the type of a field."""
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, one) for one in typing.get_args(kind))
+    if origin is Literal:
+        return value in typing.get_args(kind)
+    if kind is Any or isinstance(value, bool):
+        return kind in (Any, bool)
+    return isinstance(value, int | float if kind is float else origin or kind)
+
+
 def _check(parsed: argparse.Namespace) -> None:
     """Check that there is one objective, and the arguments that `minimize` does not see."""
     if (parsed.function is None) == (parsed.command is None):
@@ -182,5 +221,9 @@ def _check(parsed: argparse.Namespace) -> None:
     with arguments_as_flags():
         if parsed.dim is not None:
             checks.integer("dim", parsed.dim, least=1)
+        if parsed.rng is not None:
+            checks.integer("rng", parsed.rng, least=0)
         if parsed.evaluation_timeout is not None:
             checks.finite("evaluation_timeout", parsed.evaluation_timeout, above=0)
+        if parsed.checkpoint:
+            checks.path_to_write("checkpoint", parsed.checkpoint)

@@ -7,7 +7,7 @@ from typing import Any
 
 from fmnes.evaluate._call import ChunkResult, ObjectiveCall, evaluate_chunk, failure_of
 from fmnes.evaluate._group import STARTUP_SECONDS, GroupBrokenError, WorkerGroup
-from fmnes.evaluate._outcome import Failure
+from fmnes.evaluate._outcome import EvaluationError, Failure
 from fmnes.evaluate._payload import Payload, Workload, work
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.1  # seconds between two looks at polled handles
@@ -101,7 +101,16 @@ class ExecutorPool(WorkerGroup):
 
     def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function in a worker; returns the handle."""
-        return self.pool.submit(function, *args)
+        try:
+            return self.pool.submit(function, *args)
+        except BrokenExecutor:
+            raise
+        except RuntimeError as error:  # of `submit` itself: the objective runs in the worker
+            raise EvaluationError(
+                f"workers: expected a pool that accepts evaluations, got one that does not "
+                f"({error}); search inside the `with` block of the pool, or pass a function that "
+                "makes one, as in workers=lambda: ProcessPoolExecutor(4)"
+            ) from error
 
     def _data(self, payloads: Sequence[Payload]) -> list[Any]:
         """Small payloads go with every chunk; large ones with the first chunks and on demand."""

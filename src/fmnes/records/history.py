@@ -196,7 +196,7 @@ class History:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows to a CSV file with a header line."""
-        with open(checks.path("path", path), "w", newline="") as file:
+        with open(checks.path_to_write("path", path), "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
             writer.writerows(self.to_array().tolist())

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 from fmnes import _checks as checks
 from fmnes._arrays import Array
@@ -117,6 +117,11 @@ class Result:
         """The named values of ``x``, as the objective function gets them; None without a Space."""
         return None if self.space is None else self.space.decode(self.x)
 
+    def __getitem__(self, name: object) -> Never:
+        """Say how a field is read: SciPy's results are dicts too, and a Result is not."""
+        field = name if isinstance(name, str) and name.isidentifier() else "x"
+        raise TypeError(f"Result: expected an attribute, result.{field}, got result[{name!r}]")
+
     # === Files ===
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,7 +144,7 @@ class Result:
         the state of the search: use a checkpoint, or `Optimizer.save`, to resume a search. If the
         path is that of a checkpoint, nothing is written, and a ValueError says so.
         """
-        path = checks.path("path", path)
+        path = checks.path_to_write("path", path)
         if _is_archive(path):
             raise ValueError(
                 f"path: expected the path of a JSON file, such as result.json, got {path}, which "

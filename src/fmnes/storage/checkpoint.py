@@ -159,7 +159,7 @@ class CheckpointFiles:
 
     def _advice(self) -> str:
         """Return what to do if only the newest checkpoint is missing."""
-        again = "to start again, use resume='never'"
+        again = "to start again, delete the other files"
         if not os.path.exists(self._previous):
             return again
         return f"to continue, copy {self._previous} to {self._path}; {again}"
