@@ -1,5 +1,7 @@
 """What the loops of the library call of a search, and users do not."""
 
+from __future__ import annotations
+
 import math
 import time
 from collections.abc import Callable, Sequence

@@ -1,5 +1,7 @@
 """minimize(): check the arguments, put the parts of a search together, return its Result."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 import os
@@ -60,8 +62,8 @@ def minimize(
     workers: int | Pool | Callable[..., Any] | Cluster | Evaluator | None = None,
     asynchronous: bool = False,
     restarts: int | IPOP | BIPOP = 0,
-    rng: "int | np.random.Generator | None" = None,
-    callback: "Callable[..., bool | np.bool_ | None] | None" = None,
+    rng: int | np.random.Generator | None = None,
+    callback: Callable[..., bool | np.bool_ | None] | None = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     resume: Literal["auto", "must", "never"] = "auto",

@@ -1,5 +1,7 @@
 """Optimizer: ask and tell around an engine."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 import math
@@ -99,7 +101,7 @@ class Optimizer(DrivenSearch):
         popsize: int | None = None,
         bounds: BoundsLike | None = None,
         integrality: ArrayLike | None = None,
-        rng: "int | np.random.Generator | None" = None,
+        rng: int | np.random.Generator | None = None,
         ftarget: float | None = None,
         maxfevals: int | None = None,
         maxiter: int | None = None,
@@ -308,7 +310,7 @@ class Optimizer(DrivenSearch):
         npz.write(checks.path_to_write("path", path), self.to_saved())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, like: Array | None = None) -> "Optimizer":
+    def load(cls, path: str | os.PathLike[str], *, like: Array | None = None) -> Optimizer:
         """Return the search that `save` wrote. Loading runs no code from the file.
 
         The search continues with arrays of the library that saved it, on the CPU; or, if ``like``

@@ -1,6 +1,8 @@
 """The type hints: a type checker accepts right calls and rejects wrong arguments."""
 
+import contextlib
 import dataclasses
+import inspect
 import os
 import re
 import subprocess
@@ -10,6 +12,7 @@ from typing import get_args
 
 import pytest
 
+import fmnes
 from fmnes.algorithms import METHODS, MethodName, MethodSettings
 
 ROOT = Path(__file__).parents[2]
@@ -76,3 +79,13 @@ def test_the_types_list_all_methods():
     settings = {method.Settings for method in METHODS.values()}
     assert settings == set(MethodSettings.__subclasses__())
     assert all(dataclasses.is_dataclass(one) for one in settings)
+
+
+PUBLIC = [name for name, value in vars(fmnes).items() if name[0] != "_" and callable(value)]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_signature_that_help_shows_is_short(name):
+    """It has the names of types as we write them: ArrayLike alone expands to 300 letters."""
+    with contextlib.suppress(ValueError):  # a class of exceptions has none
+        assert "numpy._typing" not in str(inspect.signature(getattr(fmnes, name)))

@@ -1,5 +1,7 @@
 """fmnes.animate(): the sampling distribution of a search in two variables, as an animation."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,11 +40,11 @@ def animate(
     method: Any = "auto",
     popsize: int | None = None,
     maxiter: int = 40,
-    rng: "int | np.random.Generator | None" = None,
+    rng: int | np.random.Generator | None = None,
     limits: ArrayLike | None = None,
     width: float = style.COLUMN,
     interval: float = 250.0,
-) -> "FuncAnimation":
+) -> FuncAnimation:
     """Run a search in two variables and animate it.
 
     Each frame shows one generation: contours of the function (reddish where it is infeasible), the

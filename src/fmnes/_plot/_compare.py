@@ -1,5 +1,7 @@
 """Figures of several runs: medians with quartiles, and runtime distributions over targets."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,8 +26,8 @@ def plot_runs(
     *,
     fopt: float | None = None,
     width: float = style.COLUMN,
-    figure: "Figure | None" = None,
-) -> "Figure":
+    figure: Figure | None = None,
+) -> Figure:
     """Draw the best value over evaluations: the median of each group's runs and its quartiles.
 
     Parameters
@@ -80,8 +82,8 @@ def plot_ecdf(
     *,
     dim: int | None = None,
     width: float = style.COLUMN,
-    figure: "Figure | None" = None,
-) -> "Figure":
+    figure: Figure | None = None,
+) -> Figure:
     """Draw the share of (run, target) pairs that are reached, over the number of evaluations.
 
     This is the runtime distribution of COCO without simulated restarts: a target that a run has not
@@ -174,7 +176,7 @@ def _shown(values: NDArray[np.float64], fopt: float | None, log: bool) -> NDArra
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _figure(caller: str, figure: "Figure | None", width: float) -> "Figure":
+def _figure(caller: str, figure: Figure | None, width: float) -> Figure:
     """Return the figure to draw into: the caller's, or a new one."""
     if figure is not None:
         return style.read_figure(figure)

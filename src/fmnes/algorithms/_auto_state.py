@@ -1,5 +1,7 @@
 """What the method "auto" is made of: its settings, its constants, its state and the first one."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 from functools import partial
@@ -94,7 +96,7 @@ class Auto(MethodSettings):
         """Whether the first generation may try other step sizes if sigma0 was given."""
         return self.check_sigma0
 
-    def with_fixed_rates(self) -> "Auto":
+    def with_fixed_rates(self) -> Auto:
         """The settings with learning rates and a population that do not follow the noise."""
         if self.adapt in ("rates", "popsize"):
             raise ValueError(
@@ -103,7 +105,7 @@ class Auto(MethodSettings):
             )
         return replace(self, adapt=None)
 
-    def with_constraints(self) -> "Auto":
+    def with_constraints(self) -> Auto:
         """The settings without what a ranking that is steep on one side misleads."""
         return replace(self.with_fixed_rates(), normal_scores=False)
 
@@ -112,11 +114,11 @@ class Auto(MethodSettings):
         """Whether `minimize` evaluates x0 twice, to see whether the objective is noisy."""
         return self.adapt == "noise"
 
-    def for_noise(self) -> "Auto":
+    def for_noise(self) -> Auto:
         """The settings for an objective that was found to be noisy."""
         return replace(self, adapt="rates") if self.detects_noise else self
 
-    def for_restart(self) -> "Auto":
+    def for_restart(self) -> Auto:
         """The settings of runs after the first one, which found a local minimum (r)."""
         return replace(self, thorough=True)
 

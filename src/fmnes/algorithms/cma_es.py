@@ -10,6 +10,8 @@ eigendecomposition every few generations (`refresh`), O(d^2) memory: for up to s
 variables.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -13,6 +13,8 @@ method. The reasons are given at `next_axes` (_vd_step.py), `_eta_B`, `_least_et
 `params` (c_1), the evidence in docs/safe-variant.md.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import partial

@@ -9,6 +9,8 @@ Covariance sigma^2 B B^T with a full matrix B, det B = 1. O(d^2) time for each c
 symmetric eigendecomposition in each generation, O(d^2) memory: for up to some hundred variables.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import NamedTuple
 

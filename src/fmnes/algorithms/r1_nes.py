@@ -22,6 +22,8 @@ It learns one long axis and no scaling of the coordinates; CR-FM-NES does both w
 evaluations.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple

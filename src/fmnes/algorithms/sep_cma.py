@@ -32,6 +32,8 @@ full CMA-ES, not (d + 2)/3 times it. pycma (CMA_diagonal) has newer rates, negat
 the worse half of the population and an exponential update: `SepCMA(rates="pycma")`.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import partial

@@ -16,6 +16,8 @@ method here and the cheapest, O(d) time for each candidate. It has no evolution 
 scaled problems CR-FM-NES and separable CMA-ES need fewer evaluations.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

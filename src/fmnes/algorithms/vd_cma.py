@@ -30,6 +30,8 @@ GaussVDSampler updates D and v in the same way, to the last digits, under pycma'
 rule with a longer path: c_sigma is of the order 1/d there, 1/sqrt(d) here.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

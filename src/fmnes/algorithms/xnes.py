@@ -18,6 +18,8 @@ Covariance sigma^2 B B^T with a full matrix B, det B = 1. The method does not de
 O(d^2) time for each candidate and O(d^2) memory, for up to some hundred variables.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

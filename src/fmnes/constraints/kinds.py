@@ -3,6 +3,8 @@
 Every form becomes numbers of one kind: g(x) <= 0 for an inequality, h(x) = 0 for an equality.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,5 +1,7 @@
 """`Evaluator`: where and how a population is evaluated, and what happens after failures."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import threading
@@ -202,7 +204,7 @@ class Evaluator:
     @classmethod
     def from_map(
         cls, map_like: MapLike, *, retries: int = 0, on_error: OnError = "raise"
-    ) -> "Evaluator":
+    ) -> Evaluator:
         """An Evaluator around a callable that is used as ``map(function, iterable)``.
 
         There is no timeout and no replacement of workers: a map cannot say which candidate hangs

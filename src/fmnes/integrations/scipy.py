@@ -3,6 +3,8 @@
 SciPy is imported only when it is needed, so that ``import fmnes`` stays fast.
 """
 
+from __future__ import annotations
+
 import inspect
 import warnings
 from collections.abc import Callable

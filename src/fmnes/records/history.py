@@ -1,5 +1,7 @@
 """The history of a search: rows of numbers, one per generation until it is thinned out."""
 
+from __future__ import annotations
+
 import csv
 import math
 import os
@@ -136,7 +138,7 @@ class History:
         grown[: self._length] = self._rows[: self._length]
         self._rows = grown
 
-    def snapshot(self) -> "History":
+    def snapshot(self) -> History:
         """Return a History of the rows so far without a copy; later rows do not change it."""
         other = History.__new__(History)
         other.__dict__.update(self.__dict__, _rows=self._rows[: self._length])
@@ -201,7 +203,7 @@ class History:
             writer.writerow(COLUMNS)
             writer.writerows(self.to_array().tolist())
 
-    def to_dataframe(self) -> "pd.DataFrame":
+    def to_dataframe(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame."""
         try:
             import pandas as pd
@@ -217,7 +219,7 @@ class History:
         return {"rows": self.kept(), "best": best, "last": last, "size": self.size}
 
     @classmethod
-    def from_columns(cls, columns: dict[str, NDArray[Any]]) -> "History":
+    def from_columns(cls, columns: dict[str, NDArray[Any]]) -> History:
         """Return a history of these columns, of one length."""
         rows = np.empty(len(columns["generation"]), _DTYPE)
         for name, column in columns.items():
@@ -227,7 +229,7 @@ class History:
         return cls(rows)
 
     @classmethod
-    def from_saved(cls, saved: dict[str, Any]) -> "History":
+    def from_saved(cls, saved: dict[str, Any]) -> History:
         """Return the history of `to_saved`; ValueError if it is of another kind."""
         for name in ("rows", "best", "last"):
             if saved[name].dtype != _DTYPE or saved[name].ndim != 1:

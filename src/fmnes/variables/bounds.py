@@ -11,6 +11,8 @@ and to full precision, and no penalty has to be weighted. (A plain reflection wo
 the face, and the condition number would grow as the other variables converge.)
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -170,7 +172,7 @@ class Box(NamedTuple):
     @classmethod
     def build(
         cls, xp: Namespace, like: Array, sides: Sides, deviations: NDArray[np.float64]
-    ) -> "Box":
+    ) -> Box:
         """Return the map for bounds that `representable` returned, and initial deviations."""
         low, high = sides
         free = low < high

@@ -1,5 +1,7 @@
 """The kinds of variables of a `Space`: real, logarithmic and integer numbers, and choices."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,6 +6,8 @@ logarithm. Integers are integers. A variable with a step has the number of steps
 bound. A choice has the number of its option, from 0.
 """
 
+from __future__ import annotations
+
 import copy
 import math
 from collections.abc import Callable, Mapping
@@ -220,7 +222,7 @@ class Space:
         return {"variables": described, "x0": _json(self.x0)}
 
     @classmethod
-    def from_dict(cls, content: Any) -> "Space":
+    def from_dict(cls, content: Any) -> Space:
         """Return the Space of `to_dict`; a dict of the variables alone will do.
 
         Its values are dicts: a file does not hold ``into``.
