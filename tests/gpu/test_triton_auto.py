@@ -13,13 +13,10 @@ from fmnes.engines import EngineSpec
 from fmnes.engines.array import ArrayEngine
 from fmnes.engines.triton_auto import TritonAutoEngine
 from gpu.conftest import DEVICE, GPU, on_gpu
+from gpu.searches import on_host
 
 pytestmark = pytest.mark.arrays
 ADDRESS = Address(seed=7, stream=4, generation=3)
-
-
-def on_host(x):
-    return x.cpu().numpy()
 
 
 def host_state(engine):
