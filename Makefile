@@ -51,8 +51,9 @@ GPU_TESTS := tests/gpu $(wildcard tests/backends/test_jax_*.py) tests/draws/test
 test-gpu: $(VENV)/.gpu  ## run the tests of PyTorch, Triton and JAX on a GPU; says what it found
 	$(BIN)/python -m pytest -q -m "arrays and not slow" $(GPU_TESTS)
 
+# These tests wait for other processes half of their time.
 test-pools: $(VENV)/.pools  ## start, kill and resume searches on Dask, Ray, MPI and SLURM
-	$(PYTEST) -m pools tests
+	$(PYTEST) -n 4 -m pools tests
 
 test-examples: $(VENV)/.examples  ## run the scripts of examples/ with small budgets
 	$(PYTEST) -m examples tests/examples tests/test_docs.py
@@ -88,8 +89,8 @@ dist: $(VENV)/.dist  ## build the source archive and the wheel, in dist/
 
 # What can differ here: which files the wheel holds, and functions that NumPy 2.0 does not have yet.
 test-lowest: $(LOWEST)/.dev  ## test the built wheel with the lowest supported NumPy (2 minutes)
-	$(LOWEST)/bin/python -m pytest $(OPTIONS) $(addprefix tests/,checkpoints cli contract draws \
-		golden pictures shell test_imports.py test_problems.py)
+	$(LOWEST)/bin/python -m pytest $(OPTIONS) $(addprefix tests/,checkpoints/test_formats.py \
+		checkpoints/test_resume.py cli contract draws golden pictures shell test_imports.py test_problems.py)
 
 test-slow: $(VENV)/.dev  ## run the published budgets at d = 200 and more (an hour)
 	$(PYTEST) -m slow tests
