@@ -162,6 +162,14 @@ def test_plot_says_what_to_install(monkeypatch):
         fmnes.plot(result)
 
 
+def test_the_searches_for_jax_say_what_to_install():
+    said = python(
+        "import sys; sys.modules['jax'] = None\n"
+        "try:\n    import fmnes.jax\nexcept ImportError as error:\n    print(error)"
+    )
+    assert "pip install 'fmnes[jax]'" in said
+
+
 def test_progress_works_without_tqdm(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)

@@ -24,6 +24,7 @@ def assert_refused(named, error, came, call, **arguments):
         call(**arguments)
     name, expected, rest = str(caught.value).partition(": expected ")
     assert expected, caught.value
+    assert "\n" not in rest
     assert name.partition("[")[0].partition(".")[0] == named
     assert came in rest.partition(", got ")[2]
 
@@ -50,6 +51,7 @@ MINIMIZE = [
     ("x0", {"x0": ["1", "2"]}, TypeError, "['1', '2']"),  # text that NumPy would convert
     ("x0", {"x0": [[1.0], [1.0, 2.0]]}, TypeError, "[[1.0], [1.0, 2.0]]"),
     ("x0", {"x0": {}}, TypeError, "{}"),
+    ("x0", {"x0": np.array("3")}, TypeError, "dtype <U1"),
     ("x0", {"x0": [10**400]}, TypeError, "list"),
     ("x0", {"x0": None}, BAD, ""),
     ("x0", {"x0": ([[1.0, np.nan], [0.0, 1.0]], [1.0, 2.0])}, ValueError, "[0, 1] = nan"),
@@ -96,9 +98,9 @@ MINIMIZE = [
     ("bounds", {"bounds": [(0, 9)] * 5}, ValueError, "5 rows of length 2"),
     ("bounds", {"bounds": [[0] * 6, [9] * 6]}, ValueError, "write fmnes.Bounds(lower, upper)"),
     ("bounds", {"bounds": [(0, 9, 9)] * 6}, ValueError, "6 rows of length 3"),
+    ("bounds", {"bounds": [("0", "9")] * 6}, TypeError, "[('0', '9'), ('0', '9')"),
     ("bounds", {"bounds": [(9, 0)] * 6}, ValueError, "(9.0, 0.0)"),
     ("bounds", {"bounds": [(np.nan, 9)] * 6}, ValueError, "NaN"),
-    ("bounds", {"bounds": [("0", "9")] * 6}, TypeError, "dtype <U"),
     ("bounds", {"bounds": 3}, TypeError, "3"),
     ("bounds", {"integrality": 1}, ValueError, "(-inf, inf)"),
     ("bounds", {"integrality": 1, "bounds": [(0, 9)] * 5 + [(0, None)]}, ValueError, "(0.0, inf)"),
@@ -364,6 +366,7 @@ RESULT = asked().result
 CALLS = [
     ("args", lambda args: fmnes.reevaluate(never, RESULT, args=args), [1]),
     ("n", lambda n: fmnes.reevaluate(never, RESULT, n), 1),
+    ("constraints", lambda g: asked().tell(np.ones(10), constraints=g), np.ones((99, 1))),
     ("candidates", lambda candidates: asked().withdraw(candidates), []),
     ("candidates", lambda candidates: asked().withdraw(candidates), [[0], [1, 2]]),
     ("candidates", lambda candidates: asked().withdraw(candidates), [True]),

@@ -74,6 +74,10 @@ def read_mean(x0: Any) -> tuple[Namespace, Array]:
     if is_torch_array(x0):  # the search must not become part of a gradient
         x0 = x0.detach()
     xp = array_namespace(x0)
+    if xp.isdtype(x0.dtype, ("bool", "integral")):
+        x0 = xp.astype(x0, xp.float64)
+    elif not xp.isdtype(x0.dtype, "real floating") or xp.finfo(x0.dtype).bits < 32:
+        raise TypeError(f"x0: expected real numbers of 32 or 64 bits, got dtype {x0.dtype}")
     if x0.ndim != 1 or x0.shape[0] == 0:
         hint = " (pass x0.ravel(), and reshape x in the function)" if x0.ndim > 1 else ""
         if x0.ndim == 0:
@@ -81,10 +85,6 @@ def read_mean(x0: Any) -> tuple[Namespace, Array]:
         raise ValueError(
             f"x0: expected a vector of shape (d,) with d >= 1, got shape {x0.shape}{hint}"
         )
-    if xp.isdtype(x0.dtype, ("bool", "integral")):
-        x0 = xp.astype(x0, xp.float64)
-    elif not xp.isdtype(x0.dtype, "real floating") or xp.finfo(x0.dtype).bits < 32:
-        raise TypeError(f"x0: expected real numbers of 32 or 64 bits, got dtype {x0.dtype}")
     if not bool(xp.all(xp.isfinite(x0))):
         bad = int(xp.argmax(xp.astype(~xp.isfinite(x0), xp.int8)))
         raise ValueError(f"x0: expected finite numbers, got x0[{bad}] = {float(x0[bad])}")

@@ -4,6 +4,11 @@ Importing this module imports JAX; ``import fmnes`` does not. `fmnes.jax.evosax`
 searches with the methods and arguments of evosax.
 """
 
+try:
+    import jax as _jax  # noqa: F401  to say what to install if it is missing
+except ImportError as error:
+    raise ImportError("fmnes.jax needs JAX: pip install 'fmnes[jax]'") from error
+
 from fmnes.jax._begin import init as init
 from fmnes.jax._begin import restart as restart
 from fmnes.jax._generation import ask as ask

@@ -189,7 +189,9 @@ def _upgrade(decoded: dict[str, Any], format_: int) -> None:
 def _why_damaged(file: IO[bytes], error: Exception) -> str:
     """Return why a file has no arrays, or which function reads it."""
     file.seek(0)
-    return _OF_RESULT if file.read(1) == b"{" else str(error)
+    if file.read(1) == b"{":
+        return _OF_RESULT
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:

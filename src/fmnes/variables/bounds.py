@@ -119,9 +119,9 @@ def _read_pairs(bounds: Any, dim: int) -> tuple[NDArray[np.float64], NDArray[np.
     try:
         sides = [[(-np.inf, np.inf)[k] if p[k] is None else p[k] for p in bounds] for k in (0, 1)]
         lengths = {len(p) for p in bounds}
+        low, high = checks.numbers("bounds", sides, expected)
     except (TypeError, ValueError, IndexError, KeyError):
         raise TypeError(f"bounds: expected {expected}, got {bounds!r:.60}") from None
-    low, high = checks.numbers("bounds", sides, expected)
     if low.shape != (dim,) or lengths != {2}:
         of_length = " or ".join(map(str, sorted(lengths)))
         is_transposed = len(low) == 2 and lengths == {dim}
