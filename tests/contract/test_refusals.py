@@ -25,6 +25,7 @@ def assert_refused(named, error, came, call, **arguments):
     name, expected, rest = str(caught.value).partition(": expected ")
     assert expected, caught.value
     assert "\n" not in rest
+    assert len(rest) < 400
     assert name.partition("[")[0].partition(".")[0] == named
     assert came in rest.partition(", got ")[2]
 
@@ -383,6 +384,8 @@ CALLS = [
     ("x", fmnes.problems.sphere(2), [1.0]),
     ("figure", lambda figure: fmnes.plot_runs({"a": [([1], [2.0])]}, figure=figure), 3),
     ("runs", fmnes.plot_runs, {"a": 3}),
+    ("runs", fmnes.plot_runs, {"a": RESULT}),
+    ("targets", lambda targets: fmnes.plot_ecdf({"a": [([1], [2.0])]}, targets), "low"),
     ("runs", fmnes.plot_runs, {"a": [(["x"], [2.0])]}),
     ("limits", lambda limits: fmnes.animate(never, [1.0, 2.0], 1.0, limits=limits), "a"),
     ("x", SPACE.decode, "x"),

@@ -111,7 +111,7 @@ def plot_ecdf(
     [0.0, 0.5, 0.5]
     """
     groups = _read(runs)
-    values = np.atleast_1d(np.asarray(targets, dtype=np.float64))
+    values = np.atleast_1d(checks.numbers("targets", targets, "numbers"))
     if values.ndim != 1 or values.size == 0 or np.isnan(values).any():
         raise ValueError(f"targets: expected numbers, got {targets!r}")
     unit = 1 if dim is None else checks.integer("dim", dim, least=1)
@@ -193,7 +193,7 @@ def _read(runs: Mapping[str, Sequence[Trace]]) -> dict[str, list[_Pair]]:
     groups: dict[str, list[_Pair]] = {}
     for name, group in runs.items():
         if not isinstance(group, list | tuple) or not group:
-            raise TypeError(f"runs[{name!r}]: expected a list of runs, got {group!r}")
+            raise TypeError(f"runs[{name!r}]: expected a list of runs, got {group!r:.60}")
         groups[name] = [_pair(f"runs[{name!r}][{i}]", run) for i, run in enumerate(group)]
     return groups
 
