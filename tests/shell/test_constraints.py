@@ -641,6 +641,37 @@ def test_a_warm_start_takes_over_the_multipliers(end):
     np.testing.assert_allclose(other.multipliers, 4.0, rtol=1e-3)
 
 
+def test_the_first_penalty_of_a_known_multiplier_follows_the_curvature_of_the_lagrangian():
+    """mu = 4 iqr(f + lambda g) / (d iqr(g)^2), and at least 0.04 iqr(f) / (d iqr(g)^2)."""
+    luck, d = np.random.default_rng(1), 4
+    for sigma, least in ((1.0, False), (1e-5, True)):
+        x = np.array([1.0, 0, 0, 0]) + sigma * luck.standard_normal((20, d))
+        f, g = (x**2).sum(axis=1), 1 - x[:, :1]
+        start = lagrangian.initial(np.array([True]), np.array([2.0]))
+        now, _ = lagrangian.after(start, d, f, g)
+        iqr_f, iqr_g, iqr_l = (
+            np.subtract(*np.percentile(v, (75, 25))) for v in (f, g[:, 0], f + 2 * g[:, 0])
+        )
+        spread = 0.04 * iqr_f if least else 4 * iqr_l
+        first = spread / (d * iqr_g**2)
+        reach = np.clip(2 / np.abs(g).max(), first, 20 * first)  # -lambda/mu among the candidates
+        changes = np.log(now.penalties[0] / reach) / np.log(2 ** (1 / (5 * d)) ** 0.25)
+        assert abs(changes) < 1.01  # mu has been adapted once
+
+
+def test_a_warm_start_with_multipliers_of_linear_functions():
+    """f + lambda g is constant: nothing shows how large the penalties have to be."""
+
+    def search(x0, sigma0, bound):
+        fun = lambda x: (x[0] + x.sum(), [*(bound - x), 3 - x[0] - x[1]])  # noqa: E731
+        return fmnes.minimize(fun, x0, sigma0, constraints=5, rng=1, maxfevals=8000)
+
+    first = search([3.0] * 4, 1.0, 1.0)
+    moved = search(first, 0.5, 2.0)
+    assert moved.success
+    np.testing.assert_allclose(moved.x, 2.0, atol=1e-6)
+
+
 def test_a_warm_start_with_multipliers_resumes_from_its_checkpoint(tmp_path):
     first = fmnes.minimize(sphere_above_1, [3.0] * 4, 1.0, constraints=2, rng=2, maxfevals=500)
     options = {"constraints": 2, "rng": 1, "checkpoint": tmp_path / "run.npz"}

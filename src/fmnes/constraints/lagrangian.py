@@ -47,7 +47,7 @@ _MARGIN, _LARGEST_MARGIN = 0.5, 8.0  # factors of the margins
 _DROUGHT = 20  # generations without a feasible candidate after which the margins grow
 _SETTLED = 0.1  # a generation with this share of candidates on either side settles mu
 _RESOLVED = 1e-14  # of the values: smaller differences are rounding errors
-_FIRST_MU, _FIRST_MU_OF_KNOWN = 40.0, 0.4  # the factor of mu in (4), and if lambda is known
+_FIRST_MU, _FIRST_MU_OF_KNOWN = 40.0, 4.0  # the factor of mu in (4), and if lambda is known
 
 
 class Lagrangian(NamedTuple):
@@ -225,7 +225,10 @@ def _at_next_mean(merits: Floats, g: Floats, near: NDArray[np.bool_]) -> Floats:
 def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagrangian:
     """Set lambda and mu of constraints from the spread of f and g, until both sides were seen.
 
-    A lambda that an earlier search has found stays, and only its mu is set, once.
+    A lambda that an earlier search has found stays, and only its mu is set, once: from the spread
+    of f + lambda g, which is of second order near the solution, as mu g^2 is. The spread of f alone
+    is of first order: mu would be larger, the smaller sigma is. A hundredth of it is the least,
+    because with linear functions f + lambda g may be constant.
     """
     equality, lam, mu = lagrangian.equality, lagrangian.multipliers, lagrangian.penalties
     settled, found = lagrangian.settled, (lam != 0) & (mu == 0)
@@ -238,6 +241,9 @@ def _initialised(lagrangian: Lagrangian, dim: int, f: Floats, g: Floats) -> Lagr
         return lagrangian
     f_varies = bool((f != f[0]).any())
     df: Floats = _range_of_most(f) if f_varies else np.ones(())
+    if (todo & found).any():
+        known = f + np.sum(np.where(todo & found, lam * g, 0.0), axis=1)
+        df = np.where(found, np.maximum(_range_of_most(known), 0.01 * df), df)
     dg = np.where(todo, _range_of_most(g), 1.0)
     new_mu = np.where(found, _FIRST_MU_OF_KNOWN, _FIRST_MU) * df / dim / dg / dg  # (4)
     new_lam = np.where(equality | found, lam, df / dim / dg)  # (4)
