@@ -124,6 +124,13 @@ def test_every_public_name_is_documented():
     assert fmnes.problems.__doc__
 
 
+def test_completion_shows_the_public_names():
+    """And the modules that users import from, not those that the library is made of."""
+    modules = {name for name in dir(fmnes) if isinstance(getattr(fmnes, name), types.ModuleType)}
+    assert {"evaluate", "problems"} <= modules <= {"evaluate", "integrations", "jax", "problems"}
+    assert set(dir(fmnes)) - modules - {"__version__"} == public_names().keys()
+
+
 def test_every_public_name_is_typed():
     for name, value in public_names().items():
         if inspect.isfunction(value):

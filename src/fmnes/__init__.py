@@ -1,6 +1,8 @@
 """Black-box optimization with many variables by natural evolution strategies."""
 
-from fmnes import _early_interrupt as _early_interrupt  # first of all imports
+import types as _types
+
+from fmnes import _early_interrupt as _early_interrupt  # first of all our imports
 from fmnes import problems as problems
 from fmnes._config import config as config
 from fmnes._config import get_num_threads as get_num_threads
@@ -46,3 +48,12 @@ from fmnes.variables.kinds import Int as Int
 from fmnes.variables.kinds import Log as Log
 from fmnes.variables.kinds import Real as Real
 from fmnes.variables.space import Space as Space
+
+_MODULES = ("evaluate", "integrations", "jax", "problems")  # that users import from
+
+
+def __dir__() -> list[str]:
+    """Return the names that completion and ``dir(fmnes)`` show: not the modules inside."""
+    inner = {name for name, value in globals().items() if isinstance(value, _types.ModuleType)}
+    shown = {name for name in globals().keys() - inner if not name.startswith("_")}
+    return sorted(shown | {"__version__"} | inner.intersection(_MODULES))
