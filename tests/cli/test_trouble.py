@@ -182,6 +182,7 @@ def test_a_run_that_cannot_be_resumed_keeps_its_result(tmp_path):
     assert status == 1
     assert "checkpoint.npz.previous" in err
     assert "resume=" not in err  # that is Python
+    assert "continues" not in err
     assert_same(tmp_path / "out", expected())
 
 

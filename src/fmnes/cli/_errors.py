@@ -39,8 +39,11 @@ def _flag(match: re.Match[str]) -> str:
 
 
 @contextlib.contextmanager
-def in_one_line(hint: str, *, debug: bool) -> Iterator[None]:
-    """Turn what the user's code raises into a CommandError; with ``debug``, let it pass."""
+def in_one_line(*, debug: bool, run: str | None = None) -> Iterator[None]:
+    """Turn what the user's code raises into a CommandError; with ``debug``, let it pass.
+
+    ``run`` is the folder of the run. If the search has begun, the error has its Result so far.
+    """
     try:
         yield
     except CommandError:
@@ -48,8 +51,13 @@ def in_one_line(hint: str, *, debug: bool) -> Iterator[None]:
     except Exception as error:
         if debug:
             raise
-        notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, Hint)]
-        raise CommandError(f"{_summary(error)} ({'; '.join([*notes, hint])})") from error
+        hints: list[str] = [
+            note for note in getattr(error, "__notes__", ()) if isinstance(note, Hint)
+        ]
+        hints.append("--debug shows where")
+        if run is not None and getattr(error, "result", None) is not None:
+            hints.append(f"fmnes resume {run} continues")
+        raise CommandError(f"{_summary(error)} ({'; '.join(hints)})") from error
 
 
 def _summary(error: Exception) -> str:

@@ -198,7 +198,7 @@ def _checked(options: RunOptions, parsed: argparse.Namespace) -> str:
     """Check the options before anything is written; return a summary of the search."""
     if options.cwd not in sys.path:
         sys.path.insert(0, options.cwd)
-    with in_one_line("--debug shows where", debug=parsed.debug):  # the user's module is imported
+    with in_one_line(debug=parsed.debug):  # the user's module is imported
         options.objective(Path())
         constraints = options.constraints_of_search()
     options.evaluator()
@@ -218,7 +218,7 @@ def _search(folder: Folder, options: RunOptions, summary: str, parsed: argparse.
     folder.begin(options)
     if not parsed.quiet:
         print_err(f"{options.title}: {summary}, rng {options.rng}; in {shown}")
-    with in_one_line(f"--debug shows where; fmnes resume {shown} continues", debug=parsed.debug):
+    with in_one_line(debug=parsed.debug, run=shown):
         result = _minimized(folder, options, progress=not parsed.quiet)
     trouble = None
     try:
