@@ -93,9 +93,34 @@ def failing(folder, rank, size):
     dist.destroy_process_group()
 
 
+def lagging(folder, rank, size, check_every):
+    """In generation 2, `tell` fails in process 1, which goes on as if nothing had happened."""
+    join(folder, 0, rank, size)
+    opt, told = new_search(), []
+    replicas, tell = Replicas(opt, check_every=check_every), opt.tell
+
+    def tell_or_fail(values):
+        if rank == 1 and opt.nit == 2 and not told:
+            raise torch.OutOfMemoryError("of process 1")
+        tell(values)
+
+    opt.tell = tell_or_fail
+    while opt.nit < 6:
+        try:
+            replicas.step(lambda i: ellipsoid(opt.ask(rows=slice(i, i + 1))[0]))
+        except RuntimeError as error:  # an error of memory is one too
+            told.append(f"{opt.nit} {type(error).__name__}: {error}")
+            if "same generation" in str(error):
+                replicas = Replicas(opt, check_every=check_every)
+    print(state_fingerprint(opt), replicas.repaired, *told, sep="\n")
+    dist.destroy_process_group()
+
+
+SCENARIOS = {"failing": failing, "lagging": lagging}
+
 if __name__ == "__main__":
     warnings.simplefilter("always")
-    if sys.argv[1] == "failing":
-        failing(Path(sys.argv[2]), *map(int, sys.argv[3:]))
+    if sys.argv[1] in SCENARIOS:
+        SCENARIOS[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))
     else:
         main()

@@ -1,6 +1,7 @@
 """A generation that fails on the device: the state stays as it was, or the search says it."""
 
 import contextlib
+import pickle
 
 import numpy as np
 import pytest
@@ -15,9 +16,18 @@ from gpu.conftest import DEVICE, on_gpu
 pytestmark = pytest.mark.arrays
 
 
-def search(**settings):
+METHODS = [fmnes.CRFMNES(), fmnes.CRFMNES(store_draws=False), fmnes.Auto()]
+methods = pytest.mark.parametrize("method", METHODS, ids=str)
+
+
+def search(method=METHODS[0]):
     x0 = torch.linspace(1, 3, 7, dtype=torch.float64, device=DEVICE)
-    return fmnes.Optimizer(x0, 1.0, method=fmnes.CRFMNES(**settings), popsize=4, rng=3)
+    return fmnes.Optimizer(x0, 1.0, method=method, popsize=4, rng=3)
+
+
+def kernels_of(opt):
+    """What launches the kernels: auto can go over to another engine."""
+    return getattr(opt._engine, "_engine", opt._engine)
 
 
 def sphere(x):
@@ -93,13 +103,13 @@ def test_a_kernel_that_does_not_compile_is_not_recorded():
     assert device == [1]
 
 
-@pytest.mark.parametrize("settings", [{}, {"store_draws": False}])
-def test_a_failure_before_the_update_changes_nothing(monkeypatch, settings):
-    whole, opt = search(**settings), search(**settings)
+@methods
+def test_a_failure_before_the_update_changes_nothing(monkeypatch, method):
+    whole, opt = search(method), search(method)
     f = sphere(whole.ask())
     whole.tell(f)
     opt.ask()
-    for where in (opt._engine._tell, opt._engine._sample):
+    for where in (kernels_of(opt)._tell, kernels_of(opt)._sample):
         with monkeypatch.context() as patch:
             patch.setattr(where, "record", fails)
             with pytest.raises(torch.OutOfMemoryError):
@@ -110,15 +120,25 @@ def test_a_failure_before_the_update_changes_nothing(monkeypatch, settings):
     assert (opt.nit, opt.nfev, opt.result.fun) == (whole.nit, whole.nfev, whole.result.fun)
 
 
-def test_a_failure_within_the_update_is_said(monkeypatch, tmp_path):
-    whole, opt = search(), search()
+@methods
+def test_a_failure_within_the_update_is_said(monkeypatch, tmp_path, method):
+    """And nothing of it can be used or saved: a checkpoint would replace a good one."""
+    whole, opt = search(method), search(method)
     opt.save(tmp_path / "search.npz")
     f = sphere(opt.ask())
     with monkeypatch.context() as patch:
-        patch.setattr(opt._engine, "_settle", fails)
+        patch.setattr(kernels_of(opt), "_settle", fails)
         with pytest.raises(torch.OutOfMemoryError):
             opt.tell(f)
-    for use in (opt.ask, lambda: opt.tell(f), lambda: opt.write_candidate(0, [torch.zeros(7)])):
+    for use in (
+        opt.ask,
+        lambda: opt.tell(f),
+        lambda: opt.write_candidate(0, [torch.zeros(7)]),
+        lambda: opt.write_mean([torch.zeros(7)]),
+        lambda: opt.result,
+        lambda: opt.save(tmp_path / "search.npz"),
+        lambda: pickle.dumps(opt),
+    ):
         with pytest.raises(RuntimeError, match="state is incomplete; continue from a checkpoint"):
             use()
     again = fmnes.Optimizer.load(tmp_path / "search.npz", like=torch.empty(0, device=DEVICE))
@@ -136,7 +156,7 @@ def test_a_recording_that_fails_on_a_gpu_changes_nothing(monkeypatch):
         other.tell(sphere(other.ask()))
     f = sphere(opt.ask())
     with monkeypatch.context() as patch:
-        patch.setattr(opt._engine, "_settle", fails)
+        patch.setattr(kernels_of(opt), "_settle", fails)
         with pytest.raises(torch.OutOfMemoryError):
             opt.tell(f)
     whole.ask()

@@ -77,6 +77,23 @@ def test_an_error_in_one_process_ends_the_generation_of_all(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("check_every", [100, 3])
+def test_a_process_whose_update_fails_is_one_generation_behind(tmp_path, check_every):
+    """A value of one generation is never told in another; a check brings the process up to date."""
+    running = [start("lagging", tmp_path, rank, 3, check_every) for rank in range(3)]
+    first, failed, last = (processes.outcome(process).splitlines() for process in running)
+    assert first == last
+    assert [first[0], failed[0]] == [str(expected(6, "numpy"))] * 2
+    assert [first[1], failed[1]] == ["0", "1"]  # how often a process got the state of another
+    assert failed[2].startswith(f"{2 if check_every == 100 else 3} OutOfMemoryError: of process 1")
+    later = "RuntimeError: replicas: expected the same generation in every process, got [3, 2, 3]"
+    if check_every == 100:
+        assert first[2].startswith(f"3 {later}")
+        assert failed[3].startswith(f"2 {later}")
+    else:
+        assert (len(first), len(failed)) == (2, 3)
+
+
 def test_no_candidate_is_built_to_pass_values(tmp_path, monkeypatch):
     """One row of a method with a full matrix would cost the whole population."""
     torch.distributed.init_process_group(

@@ -9,7 +9,7 @@ from auto_states import assert_close, some_state, values_of
 from fmnes import engines
 from fmnes.algorithms import auto
 from fmnes.draws import Address
-from fmnes.engines import EngineSpec
+from fmnes.engines import EngineSpec, triton_auto
 from fmnes.engines.array import ArrayEngine
 from fmnes.engines.triton_auto import TritonAutoEngine
 from gpu.conftest import DEVICE, GPU, on_gpu
@@ -117,6 +117,51 @@ def test_room_grows_and_a_full_matrix_takes_over():
         theirs.write(5, 2, row)
         np.testing.assert_allclose(on_host(row), ours.ask(5, 6)[0, 2 : dim - 1], atol=1e-9)
         assert theirs.reads(torch.zeros(16, device=DEVICE)) == (not full)
+
+
+def about_to_grow():
+    """An engine whose next generation asks for more room, and what it is told."""
+    spec = spec_of(some_state(100, 2, 2, room=4), 16, Address(7, 4, 9))
+    return on_device(spec), values_of(ArrayEngine(spec).ask(0, 16), "plain")
+
+
+def test_without_memory_for_more_axes_a_search_goes_on(monkeypatch):
+    engine, f = about_to_grow()
+    other, _ = about_to_grow()
+    other.tell(f, np.inf)
+
+    def fails(spec):
+        raise torch.OutOfMemoryError("out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(triton_auto, "_chosen", fails)
+        with pytest.warns(RuntimeWarning, match="for more axes"):
+            engine.tell(f, np.inf)
+    assert (engine.state.S.shape, other.state.S.shape) == ((4,), (8,))
+    assert torch.equal(engine.ask(0, 16), other.ask(0, 16))
+    for _ in range(10):
+        engine.tell(values_of(on_host(engine.ask(0, 16)), "plain"), np.inf)
+    assert engine.state.S.shape == (8,)
+
+
+def test_a_search_that_is_interrupted_while_it_grows_says_so(monkeypatch):
+    engine, f = about_to_grow()
+
+    def interrupted(params, state):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(auto, "resized", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            engine.tell(f, np.inf)
+    for use in (
+        lambda: engine.ask(0, 16),
+        lambda: engine.tell(f, np.inf),
+        lambda: engine.state,
+        lambda: engine.best,
+    ):
+        with pytest.raises(RuntimeError, match="state is incomplete; continue from a checkpoint"):
+            use()
 
 
 @pytest.mark.parametrize(

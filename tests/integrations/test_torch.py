@@ -409,6 +409,16 @@ def test_parameters_on_several_devices_are_written():
         assert values[3] == float(loss(module))
 
 
+def test_parameters_that_share_memory():
+    """Weights of one RNN may lie in one piece of memory, but not in the same place."""
+    module, whole = torch.nn.Module(), torch.zeros(6)
+    module.one, module.other = (torch.nn.Parameter(whole[i : i + 3]) for i in (0, 3))
+    assert ModuleObjective(module, mean_square).x0.size == 6
+    module.third = torch.nn.Parameter(whole[2:4])
+    with pytest.raises(ValueError, match="memory of their own, got one and third, which share it"):
+        ModuleObjective(module, mean_square)
+
+
 def test_modules_and_groups_that_are_refused(tmp_path):
     torch.distributed.init_process_group(
         "gloo", init_method=(tmp_path / "group").as_uri(), rank=0, world_size=1
@@ -417,6 +427,9 @@ def test_modules_and_groups_that_are_refused(tmp_path):
         wrapped = torch.nn.parallel.DistributedDataParallel(Dense())
         with pytest.raises(TypeError, match=r"module: .* DistributedDataParallel.*module\.module"):
             ModuleObjective(wrapped, mean_square)
+        for module in (torch.compile(wrapped), torch.nn.Sequential(wrapped)):
+            with pytest.raises(TypeError, match=r"module\.\w+ is one"):
+                ModuleObjective(module, mean_square)
         mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
         sharded = torch.distributed.tensor.distribute_tensor(torch.zeros(10), mesh)
         opt = fmnes.Optimizer(np.zeros(10), 1.0, rng=1)
@@ -425,8 +438,12 @@ def test_modules_and_groups_that_are_refused(tmp_path):
         split = type("FullyShardedDataParallel", (torch.nn.Module,), {})()
         with pytest.raises(TypeError, match=r"target: .* FullyShardedDataParallel has split"):
             opt.write_candidate(0, split)
+        with pytest.raises(TypeError, match=r"without FullyShardedDataParallel, which has split"):
+            ModuleObjective(split, mean_square)
     finally:
         torch.distributed.destroy_process_group()
+    with pytest.raises(TypeError, match=r"without DataParallel, which copies"):
+        ModuleObjective(torch.nn.DataParallel(Dense()), mean_square)
     with pytest.raises(ValueError, match=r"groups: expected patterns for names among .* .head"):
         ModuleObjective(Dense(), mean_square, groups={"head.*": 2.0})
     with pytest.raises(ValueError, match=r"groups.*bias"):

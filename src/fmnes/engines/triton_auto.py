@@ -1,5 +1,6 @@
 """The Triton engine of the method auto: axes on CUDA tensors, until a full matrix takes over."""
 
+import warnings
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,32 +16,23 @@ from fmnes.engines.triton_auto_steps import AutoSteps
 _MOST_AXES = 16
 
 
-class TritonAutoEngine(AutoSteps):
+class TritonAutoEngine:
     """The method auto on CUDA tensors of float32 or float64.
 
-    With a full matrix its generations are matrix products, and with very many axes they are mostly
-    work on these: the array engine computes both.
+    Kernels compute the generations while they have room for the axes. With a full matrix a
+    generation is matrix products, and with very many axes it is mostly work on these: the array
+    engine computes both.
     """
 
     def __init__(self, spec: EngineSpec) -> None:
-        self._array: ArrayEngine | None = None
         self._spec = spec._replace(state=None, initial=None, best=None)
-        self._start(spec)
-
-    def _start(self, spec: EngineSpec) -> None:
-        """Take over a state by the kernels, or by the array engine if they cannot."""
-        self.params, self._address = spec.params, spec.address
-        if spec.state.B.shape[0] or spec.state.S.shape[0] > _MOST_AXES:
-            self._array = ArrayEngine(spec)
-            self.initial = self._array.initial
-        else:
-            super()._start(spec)
+        self._engine = _chosen(spec)
 
     def ask(self, first: int, last: int, out: NDArray[Any] | None = None) -> Array:
         """Candidates first to last - 1, as a fresh tensor or in ``out``."""
-        if self._array is None:
-            return super().ask(first, last, out)
-        x = self._array.ask(first, last)
+        if isinstance(self._engine, AutoSteps):
+            return self._engine.ask(first, last, out)
+        x = self._engine.ask(first, last)
         if out is None:
             return x
         out[...] = x.cpu().numpy()
@@ -48,48 +40,69 @@ class TritonAutoEngine(AutoSteps):
 
     def write(self, candidate: int, start: int, out: Array) -> None:
         """Write the coordinates of one candidate from ``start`` on into a contiguous tensor."""
-        if self._array is None:
-            super().write(candidate, start, out)
+        if isinstance(self._engine, AutoSteps):
+            self._engine.write(candidate, start, out)
         else:
-            row = self._array.ask(candidate, candidate + 1)[0, start : start + out.numel()]
+            row = self._engine.ask(candidate, candidate + 1)[0, start : start + out.numel()]
             out.copy_(row.view(out.shape))
 
     def reads(self, values: Any) -> bool:
         """Whether these are floating-point numbers of the population, on the state's device."""
-        return self._array is None and super().reads(values)
+        return isinstance(self._engine, AutoSteps) and self._engine.reads(values)
 
     def tell(self, values: Array, best_so_far: float) -> Generation:
         """One generation; a candidate better than ``best_so_far`` is kept in ``best``."""
-        if self._array is not None:
-            return self._array.tell(values, best_so_far)
-        shown = super().tell(values, best_so_far)
-        if self._address.generation % self.params.refresh_every == 0:
-            self._resize()
+        engine = self._engine
+        shown = engine.tell(values, best_so_far)
+        if isinstance(engine, AutoSteps) and engine.lacks_room:
+            self._resize(engine)
         return shown
 
-    def _resize(self) -> None:
-        """Make room for more axes, or hand over to a full matrix."""
-        axes, room, full_from = self._axes_in_use, self._room, self.params.full_from
-        if not 0 < full_from <= axes and (axes + 1 < room or room >= self.params.most_axes):
-            return
-        self._start(
-            self._spec._replace(
-                state=auto.resized(self.params, self.state),
-                address=self._address,
-                initial=self.initial,
-                best=self.best,
-            )
-        )
+    def _resize(self, kernels: AutoSteps) -> None:
+        """Make room for more axes, or hand over to a full matrix.
+
+        The new engine is made beside the old one, which goes on if memory is short.
+        """
+        import torch
+
+        with kernels.in_one_piece():
+            spec = self._spec._replace(address=kernels.address, initial=kernels.initial)
+            try:
+                state = auto.resized(self.params, kernels.read_state())
+                self._engine = _chosen(spec._replace(state=state, best=kernels.best_of_all))
+            except torch.OutOfMemoryError:
+                warnings.warn(
+                    "method: 'auto' needs memory on the device for more axes, and there is none. "
+                    "The search goes on with those it has, and tries again later",
+                    RuntimeWarning,
+                    stacklevel=5,
+                )
+
+    @property
+    def params(self) -> auto.Params:
+        """The method's constants."""
+        params: auto.Params = self._engine.params
+        return params
 
     @property
     def state(self) -> auto.State:
         """The state, in tensors that change with the next `tell`."""
-        if self._array is None:
-            return self._state
-        state: auto.State = self._array.state
+        state: auto.State = self._engine.state
         return state
+
+    @property
+    def initial(self) -> Array:
+        """The standard deviations of the coordinates at the start."""
+        return self._engine.initial
 
     @property
     def best(self) -> Array | None:
         """The best candidate so far, on the device."""
-        return super().best if self._array is None else self._array.best
+        return self._engine.best
+
+
+def _chosen(spec: EngineSpec) -> AutoSteps | ArrayEngine:
+    """The kernels, or the array engine if they cannot."""
+    if spec.state.B.shape[0] or spec.state.S.shape[0] > _MOST_AXES:
+        return ArrayEngine(spec)
+    return AutoSteps(spec)

@@ -97,11 +97,22 @@ class AutoMemory(Triton):
         self._numbers.copy_(self._on_device(given))
 
     @property
-    def _axes_in_use(self) -> int:
-        return int(self._exchange.arrived()[self._kernels.auto.FIGURES.index("axes")])
+    def lacks_room(self) -> bool:
+        """Whether it is time for more axes, or for a full matrix."""
+        if self.address.generation % self.params.refresh_every:
+            return False
+        axes = int(self._exchange.arrived()[self._kernels.auto.FIGURES.index("axes")])
+        becomes_full = 0 < self.params.full_from <= axes
+        return becomes_full or (self._room <= axes + 1 and self._room < self.params.most_axes)
 
     @property
-    def _state(self) -> auto.State:
+    def state(self) -> auto.State:
+        """The state, in tensors that change with the next `tell`."""
+        self._check_whole()
+        return self.read_state()
+
+    def read_state(self) -> auto.State:
+        """The same while a generation is computed."""
         k, torch = self._kernels.auto, self._torch
         numbers = dict(zip(k.NUMBERS, self._numbers.tolist(), strict=True))
         count, room, like = int(numbers["axes"]), self._room, self._vectors["mean"]

@@ -5,10 +5,12 @@ device and some twenty numbers back. On a GPU the kernels of `tell` are recorded
 graph, so that a small problem does not wait for the host to launch them one by one.
 """
 
+import contextlib
 import functools
 import importlib.util
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -61,9 +63,6 @@ class Triton(ABC):
     _exchange: Exchange
 
     def __init__(self, spec: EngineSpec) -> None:
-        self._start(spec)
-
-    def _start(self, spec: EngineSpec) -> None:
         """Take over a state: memory, its figures and the first draws."""
         import torch
 
@@ -72,7 +71,7 @@ class Triton(ABC):
 
         self._draws, self._kernels, self._torch = triton_draws, triton_kernels, torch
         self.params, mean = spec.params, spec.state.mean
-        self._address, self._device = spec.address, mean.device
+        self.address, self._device = spec.address, mean.device
         self._dtype, self._dim = mean.dtype, self.params.dim
         self._half = self.params.popsize // 2
         self._double = mean.dtype == torch.float64
@@ -225,17 +224,17 @@ class Triton(ABC):
         made again.
         """
         self._check_whole()
-        following = self._address._replace(generation=self._address.generation + 1)
+        following = self.address._replace(generation=self.address.generation + 1)
         with self._draws.on_device(self._z):
             self._tell.record(self._update)
             self._sample.record(self._next_draws)
             self._send(values, best_so_far, following)
-            self._whole = False
-            self._tell(self._update)
-            arrived = self._exchange.mark()
-            self._sample(self._next_draws)
-            arrived()
-        self._whole, self._address = True, following
+            with self.in_one_piece():
+                self._tell(self._update)
+                arrived = self._exchange.mark()
+                self._sample(self._next_draws)
+                arrived()
+        self.address = following
         figures = self._exchange.arrived()[: len(Generation._fields)]
         record = generation.from_numbers(figures)
         self._has_best |= record.least < best_so_far
@@ -251,6 +250,13 @@ class Triton(ABC):
         if self._population is not None:
             self._write_rows(self._population, 0, 2 * self._half, 0, self._dim)
 
+    @contextlib.contextmanager
+    def in_one_piece(self) -> Iterator[None]:
+        """If this fails, nobody may use what is left of the generation."""
+        self._whole = False
+        yield
+        self._whole = True
+
     def _check_whole(self) -> None:
         if not self._whole:
             raise RuntimeError(
@@ -264,6 +270,12 @@ class Triton(ABC):
     @property
     def best(self) -> Array | None:
         """The best candidate so far, on the device."""
+        self._check_whole()
+        return self.best_of_all
+
+    @property
+    def best_of_all(self) -> Array | None:
+        """The same while a generation is computed."""
         return self._best.to(self._device) if self._has_best else None
 
     def _add(self, partial: Array, out: Array, count: int, programs: int) -> None:

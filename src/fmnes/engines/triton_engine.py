@@ -184,5 +184,6 @@ class TritonEngine(Triton):
     @property
     def state(self) -> cr_fm_nes.State:
         """The state, in tensors that change with the next `tell`."""
+        self._check_whole()
         sigma = self._numbers[self._kernels.SIGMA.value].to(self._dtype)
         return cr_fm_nes.State(sigma=sigma, **self._vectors)

@@ -2,6 +2,7 @@
 
 import fnmatch
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -119,20 +120,42 @@ class FlatModule:
         return call
 
 
+_WRAPPERS = {
+    "DistributedDataParallel": "synchronizes gradients that nobody needs here",
+    "FullyShardedDataParallel": "has split its parameters over processes",
+    "DataParallel": "copies the parameters to several GPUs in each call",
+}
+
+
 def _check_module(module: Any) -> None:
+    """Raise an error for modules whose parameters are not whole, or not their own."""
     import torch
 
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"module: expected a torch.nn.Module, got {module!r}")
-    if isinstance(module, torch.nn.parallel.DistributedDataParallel):
-        raise TypeError(
-            "module: expected a module without DistributedDataParallel, which synchronizes "
-            "gradients that nobody needs here, got a wrapped one; pass module.module, and use "
-            "fmnes.integrations.torch_distributed for several processes"
-        )
+    for name, part in module.named_modules():
+        kinds = {kind.__name__ for kind in type(part).__mro__}
+        for kind in kinds & set(_WRAPPERS):
+            where = f"module.{name} is one" if name else "got a wrapped one"
+            raise TypeError(
+                f"module: expected one without {kind}, which {_WRAPPERS[kind]}; {where}. Pass "
+                "module.module, and use fmnes.integrations.torch_distributed for several processes"
+            )
+    places = []
     for name, value in module.named_parameters():
         if type(value.data).__name__ == "DTensor":
             raise TypeError(f"module: expected whole parameters, got {name}, which is sharded")
+        steps = zip(value.shape, value.stride(), strict=True)
+        size = (1 + sum((n - 1) * step for n, step in steps)) * value.element_size()
+        if value.numel() and value.device.type != "meta":
+            places.append((value.data_ptr(), value.data_ptr() + size, name))
+    places.sort()
+    for (_, end, one), (begin, _, other) in itertools.pairwise(places):
+        if begin < end:
+            raise ValueError(
+                f"module: expected parameters with memory of their own, got {one} and {other}, "
+                "which share it; give both names the same Parameter, or copies"
+            )
 
 
 def _scales(groups: Mapping[str, float | None], names: list[str]) -> dict[str, float | None]:

@@ -95,7 +95,8 @@ class Replicas:
         """Run one generation: ``evaluate(i)`` returns the value of candidate i.
 
         If it raises an error in one process, the others raise a RuntimeError that names it, and all
-        searches stay as they were.
+        searches stay as they were. If the update fails in one process, for lack of memory, the next
+        step raises a RuntimeError in all of them: create a new `Replicas`.
         """
         self._tell(lambda: [evaluate(i) for i in self.share])
 
@@ -104,19 +105,24 @@ class Replicas:
         self._tell(lambda: values)
 
     def _tell(self, evaluate: Callable[[], Any]) -> None:
-        sent = np.full(1 + -(-self.opt.popsize // self.size), np.nan)  # whether it failed, values
+        # Whether it failed, its generation, and its values.
+        sent = np.full(2 + -(-self.opt.popsize // self.size), np.nan)
+        sent[1] = self.opt.nit
         try:
             own = self._read_values(evaluate())
-            sent[0], sent[1 : 1 + own.size] = 0, own
+            sent[0], sent[2 : 2 + own.size] = 0, own
         except BaseException as error:  # the others wait for the values
             sent[0] = 1
             self._exchanged(sent, f"{type(error).__name__}: {error}")
             raise
         everyone = self._exchanged(sent, None)
         self.opt.hand_out()  # whether or not this process had a candidate
-        self.opt.tell(everyone.T.ravel()[: self.opt.popsize])
-        if self.opt.nit % self._check_every == 0:
-            self._agree()
+        is_checked = (self.opt.nit + 1) % self._check_every == 0
+        try:
+            self.opt.tell(everyone.T.ravel()[: self.opt.popsize])
+        finally:  # the others wait for a process that fails, too
+            if is_checked:
+                self._agree()
 
     def _read_values(self, values: Any) -> NDArray[np.float64]:
         own = np.asarray([float(value) for value in values], np.float64)
@@ -135,7 +141,15 @@ class Replicas:
                     f"replicas: another process could not evaluate its candidates ({said}). "
                     "The search is as it was before this generation"
                 )
-        return everyone[:, 1:]
+        generations = everyone[:, 1].astype(int).tolist()
+        if len(set(generations)) > 1:
+            raise RuntimeError(
+                "replicas: expected the same generation in every process, got "
+                f"{generations}: `tell` has failed in some of them. The search is as it was before "
+                "this generation; create a new Replicas in every process, which brings all of them "
+                "to the same state"
+            )
+        return everyone[:, 2:]
 
     # === Agreement ===
 
