@@ -27,12 +27,14 @@ from fmnes.integrations.gymnasium import PolicyObjective
 SIGMA0 = 0.4  # random policies then use the whole range of the torques
 
 
-def run_fmnes(objective: PolicyObjective, seed: int, options: Any, path: Path) -> dict[str, Any]:
+def run_fmnes(
+    objective: PolicyObjective, seed: int, options: Any, path: Path, method: str
+) -> dict[str, Any]:
     result = fmnes.minimize(
         objective,
         objective.x0,
         SIGMA0,
-        method="cr-fm-nes",
+        method=method,
         maxfevals=options.budget,
         workers=options.workers,
         rng=seed,
@@ -75,7 +77,11 @@ def summary(
     }
 
 
-SOLVERS: dict[str, Callable[..., dict[str, Any]]] = {"fmnes": run_fmnes, "pycma-vd": run_pycma}
+SOLVERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "auto": functools.partial(run_fmnes, method="auto"),
+    "cr-fm-nes": functools.partial(run_fmnes, method="cr-fm-nes"),
+    "pycma-vd": run_pycma,
+}
 
 
 def main() -> None:
@@ -93,7 +99,7 @@ def main() -> None:
     axes = (figure := Figure(figsize=(6, 4), layout="constrained")).subplots()
     print(f"{'solver':<12}{'seed':>5}{'return':>8}{'1000 steps, best':>20}{'mean':>16}")
     for seed in options.seeds:
-        for colour, name in zip(("C0", "C1"), options.solvers, strict=False):
+        for colour, name in zip(("C2", "C0", "C1"), options.solvers, strict=False):
             path = options.out / f"{name}-{seed}.json"
             if not path.exists():
                 objective = PolicyObjective(make, "linear", seed=1000 * seed, normalize=10)

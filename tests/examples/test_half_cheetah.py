@@ -25,7 +25,7 @@ def test_a_small_budget(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    for name in ("fmnes", "pycma-vd"):
+    for name in ("auto", "cr-fm-nes", "pycma-vd"):
         run = json.loads((tmp_path / f"{name}-1.json").read_text())
         assert run["train"] == run["return"][-1] > run["return"][0]
         assert run["return"] == sorted(run["return"])
