@@ -55,8 +55,8 @@ test-gpu: $(VENV)/.gpu  ## run the tests of PyTorch, Triton and JAX on a GPU; sa
 test-pools: $(VENV)/.pools  ## start, kill and resume searches on Dask, Ray, MPI and SLURM
 	$(PYTEST) -n 4 -m pools tests
 
-test-examples: $(VENV)/.examples  ## run the scripts of examples/ with small budgets
-	$(PYTEST) -m examples tests/examples tests/test_docs.py
+test-examples: $(VENV)/.examples  ## run the scripts of examples/ with small budgets, and evosax beside ours
+	$(PYTEST) -m examples tests
 
 test-browser: $(VENV)/.browser  ## open the documentation and the pages of `fmnes watch` in headless Chromium
 	$(PYTEST) -m browser tests/browser

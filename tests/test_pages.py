@@ -99,6 +99,39 @@ def test_the_times_on_a_gpu():
         assert table in page, "run benchmarks/gpu.py --report"
 
 
+def test_where_other_packages_are_faster_on_a_gpu():
+    """docs/gpu.md names each of these below its table."""
+    rows = json.loads(load("gpu").RESULTS.read_text())["rows"]
+    ms = {(row["solver"], row["dim"]): row["ms"] for row in rows if "ms" in row}
+    names = dict.fromkeys(solver for solver, _ in ms)
+
+    def behind(theirs):
+        """Our solvers, with the powers of 10 at which the other one is faster."""
+        ours = {name: [] for name in names if name.startswith("fmnes")}
+        for (solver, dim), time in ms.items():
+            if solver in ours and time > ms.get((theirs, dim), math.inf):
+                ours[solver].append(round(math.log10(dim)))
+        return {name: powers for name, powers in ours.items() if powers}
+
+    always = {
+        "fmnes PyTorch, array engine": [3, 5, 6],
+        "fmnes PyTorch, auto, array engine": [3, 5],
+        "fmnes JAX, auto": [3, 5],
+    }
+    assert behind("evosax CR_FM_NES") == always | {"fmnes JAX": [3, 5], "fmnes.jax": [3, 5]}
+    assert behind("EvoX SNES") == always | {
+        "fmnes PyTorch, auto": [3, 6],
+        "fmnes JAX": [3, 5, 6],
+        "fmnes.jax": [3, 5, 6, 7],
+    }
+    assert behind("evosax CR_FM_NES in a scan") == always | {
+        "fmnes PyTorch": [3],
+        "fmnes PyTorch, auto": [3, 5],
+        "fmnes JAX": [3, 5],
+        "fmnes.jax": [3, 5],
+    }
+
+
 def test_every_method_has_its_page():
     pages = BENCHMARKS.parent / "docs/methods"
     table = (pages / "index.md").read_text()
