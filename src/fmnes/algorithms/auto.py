@@ -95,7 +95,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     w = xp.where(xp.abs(w) > rounding, w, 0.0)
     # Only the direction of a draw counts, and not its length (b).
     w = w * params.dim / at_least(xp, norm_z2, xp.finfo(z.dtype).smallest_normal)
-    eta_sigma = _eta_sigma(xp, params, selection.phase, selection.lam_F)
+    eta_sigma = _eta_sigma(xp, params, selection.lam_F, selection.phase)
     next_rates = _rates.followed_rates if is_full(state) else _rates.next_rates
     rates, factors = next_rates(
         xp,
@@ -138,7 +138,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     return unless_flat(xp, f, state, new)
 
 
-def _eta_sigma(xp: Namespace, params: Params, phase: Array, lam_F: Array) -> Array:
+def _eta_sigma(xp: Namespace, params: Params, lam_F: Array, phase: Array) -> Array:
     """The rate of sigma, of which a thorough search takes a share (r)."""
     eta_sigma = phases.eta_sigma(xp, params.phase, phase, lam_F, params.least_eta_sigma)
     return params.sigma_share * eta_sigma
@@ -282,7 +282,7 @@ def tables(params: Params) -> tuple[dict[str, float], dict[str, NDArray[np.float
     lam_F = np.arange(params.popsize + 1.0)
     phase = params.phase
     movement, stagnation, convergence = (
-        _eta_sigma(np, params, np.full_like(lam_F, number), lam_F)
+        _eta_sigma(np, params, lam_F, np.full_like(lam_F, number))
         for number in (phases.MOVEMENT, phases.STAGNATION, phases.CONVERGENCE)
     )
     constants = {

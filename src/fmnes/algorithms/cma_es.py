@@ -156,7 +156,7 @@ def init(params: Params, mean: Array, sigma: Array, shape: Shape, z: Array) -> S
 
 
 def transform(params: Params, state: State, z: Array) -> Array:
-    """Steps x - m for rows of draws: sigma B D z."""
+    """Steps x - m for rows of draws: sigma B D z, eqs. (39) and (40)."""
     return state.sigma * _steps(state, z)
 
 
@@ -192,7 +192,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     w_minus = weights.by_candidate(xp, constant(xp, params.w_minus, z), f, norm_z2)
 
     # === Mean and step size ===
-    y = _steps(state, z)
+    y = _steps(state, z)  # eq. (39)
     y_w = w_plus @ y  # eq. (41)
     p_sigma = paths.next_path(p_sigma, c_sigma, mu_eff, B @ (w_plus @ z))  # eq. (43): C^(-1/2) y_w
     norm_p_sigma = xp.sqrt(norm2(xp, p_sigma))
@@ -211,6 +211,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     c_1, c_mu = told * params.c_1, told * params.c_mu
     total = math.fsum(params.w_plus) + math.fsum(params.w_minus)
     kept = 1 - c_1 * (1 - (1 - h_sigma) * c_c * (2 - c_c)) - c_mu * total  # eq. (47)
+    # eq. (47), in square roots
     added = xp.concat([(xp.sqrt(c_1) * p_c)[None, :], xp.sqrt(c_mu * w_plus)[:, None] * y])
     removed = xp.sqrt(-c_mu * w_minus)[:, None] * y
     C_new = kept * C + added.T @ added - removed.T @ removed  # eq. (47)

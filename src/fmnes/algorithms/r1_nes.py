@@ -145,6 +145,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     vbar, norm_v, g, r = direction
     a, norm_z2 = vd.row_products(xp, direction, z)
     u = weights.by_candidate(xp, constant(xp, params.u, z), f, norm_z2)
+    # The sums over the samples in (r2), (r3) and (r4).
     gz, az, _ = kernels.select(xp, z.dtype).moments(xp, z, u, u * a)
 
     aa = xp.sum(u * a * a)

@@ -162,7 +162,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     w = w_m = weights.by_candidate(xp, w_m, f, norm_z2)
     if params.active:
         w = weights.by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
-    gz, _, gzz = kernel.moments(xp, z, w_m, None, w)
+    gz, _, gzz = kernel.moments(xp, z, w_m, None, w)  # the sums in (p2), (p3) and (p7)
 
     # === Step size ===
     p_sigma = paths.next_path(p_sigma, params.c_sigma, params.mu_eff, gz)  # (p3)

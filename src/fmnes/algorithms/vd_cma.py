@@ -161,8 +161,9 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     direction = vd.direction_of(xp, v)
     a, norm_z2 = vd.row_products(xp, direction, z)
     w = weights.by_candidate(xp, constant(xp, params.w, z), f, norm_z2)
+    # The sums over the samples in (v3) and (v7).
     gz, moments = vd.sample_moments(xp, direction, z, a, w, params.c_mu * w)
-    gy = D * vd.stretch(xp, direction, gz)  # sum w (x - m) / sigma
+    gy = D * vd.stretch(xp, direction, gz)  # sum w (x - m) / sigma, of (v2) and (v6)
 
     # (v3): z is (I + v v^T)^(-1/2) D^-1 (x - m) / sigma
     p_sigma = paths.next_path(p_sigma, params.c_sigma, params.mu_eff, gz)
@@ -173,7 +174,7 @@ def tell(params: Params, state: State, z: Array, f: Array) -> State:
     h = xp.astype(norm_p2 < (2 + 4 / (params.dim + 1)) * params.dim, z.dtype)
     p_c = paths.next_path(p_c, params.c_c, params.mu_eff, h * gy)  # (v6)
 
-    path = vd.unstretch(xp, direction, p_c / D)
+    path = vd.unstretch(xp, direction, p_c / D)  # m + sigma p_c of (v7), as a draw
     moments = vd.add_sample(direction, moments, h * params.c_1, *path)  # (v7)
     gradient = vd.natural_gradient(xp, direction, moments)  # (v7)
     D, v = _move(xp, D, v, direction.norm_v, gradient)  # (v7)
