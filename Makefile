@@ -51,9 +51,8 @@ GPU_TESTS := tests/gpu $(wildcard tests/backends/test_jax_*.py) tests/draws/test
 test-gpu: $(VENV)/.gpu  ## run the tests of PyTorch, Triton and JAX on a GPU; says what it found
 	$(BIN)/python -m pytest -q -m "arrays and not slow" $(GPU_TESTS)
 
-# These tests wait for other processes half of their time.
 test-pools: $(VENV)/.pools  ## start, kill and resume searches on Dask, Ray, MPI and SLURM
-	$(PYTEST) -n 4 -m pools tests
+	$(PYTEST) -m pools tests
 
 test-examples: $(VENV)/.examples  ## run the scripts of examples/ with small budgets, and evosax beside ours
 	$(PYTEST) -m examples tests
