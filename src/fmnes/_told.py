@@ -34,7 +34,7 @@ def read_constraint_values(
         if kinds is not None:
             expected = f"values of {checks.count(kinds.number, 'constraint')}"
         hint = " (declare their number: Optimizer(..., constraints=m))" if kinds is None else ""
-        came = "none" if constraints is None else f"{type(constraints).__name__}"
+        came = "none" if constraints is None else type(constraints).__name__
         raise TypeError(f"constraints: expected {expected}, got {came}{hint}")
     if kinds is None:
         return np.empty((popsize, 0))
